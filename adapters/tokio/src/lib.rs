@@ -1,0 +1,2 @@
+//! Springtide on tokio.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Benchmarks of the core and the data path.
+#![forbid(unsafe_code)]

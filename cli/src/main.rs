@@ -1,0 +1,3 @@
+//! The `springtide` command.
+#![forbid(unsafe_code)]
+fn main() {}

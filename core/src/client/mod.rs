@@ -1,0 +1,1 @@
+//! Batches of get and put from the client side: replica choice, retry, lease check, checksum.

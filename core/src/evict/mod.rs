@@ -1,0 +1,1 @@
+//! What to give up: eviction policies behind one small trait, chosen by enum.

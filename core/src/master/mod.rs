@@ -1,0 +1,1 @@
+//! One control machine and its shards: the metadata server without its sockets.

@@ -1,0 +1,1 @@
+//! Clients and their segments: register, heartbeat, healthy, disconnected, crashed.

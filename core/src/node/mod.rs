@@ -1,0 +1,1 @@
+//! A storage node: registration, heartbeats, fences.

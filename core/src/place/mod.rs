@@ -1,0 +1,1 @@
+//! Where to put: placement policies.

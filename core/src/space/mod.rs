@@ -1,0 +1,1 @@
+//! Who owns which bytes of which segment: the allocators.

@@ -1,0 +1,3 @@
+//! Frames and messages, bytes in, bytes out. Every decoder takes untrusted bytes.
+
+pub mod frame;

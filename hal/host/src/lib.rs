@@ -1,0 +1,13 @@
+//! Host memory, sockets and checksums: the kernel's interfaces, made safe.
+//!
+//! - [`memory`]: anonymous and shared (memfd, sealed) blocks; huge pages with fallback; NUMA where present
+//! - [`map`]: another process's shared block, read only
+//! - [`copy`]: copies between blocks, with or without CRC32C, and CRC32C alone
+//! - [`net`]: vectored socket I/O straight between a socket and blocks
+//! - [`clock`]: the one monotonic clock, and randomness for incarnations
+
+pub mod clock;
+pub mod copy;
+pub mod map;
+pub mod memory;
+pub mod net;

@@ -1,0 +1,2 @@
+//! HTTP for operators: metrics and health.
+#![forbid(unsafe_code)]

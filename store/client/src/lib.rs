@@ -1,0 +1,2 @@
+//! The API that an application embeds.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Coordination: who is master, and since when.
+#![forbid(unsafe_code)]

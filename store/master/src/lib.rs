@@ -1,0 +1,2 @@
+//! The metadata server.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The storage node.
+#![forbid(unsafe_code)]

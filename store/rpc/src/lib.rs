@@ -1,0 +1,2 @@
+//! Remote procedure calls: connections, deadlines, servers.
+#![forbid(unsafe_code)]

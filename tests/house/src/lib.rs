@@ -1,0 +1,2 @@
+//! Checks on the workspace itself: layering, file sizes, features.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Bytes between processes of one host over shared memory.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Bytes over TCP.
+#![forbid(unsafe_code)]
