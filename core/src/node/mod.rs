@@ -1,1 +1,9 @@
-//! A storage node: registration, heartbeats, fences.
+//! A member's side of membership: registration, mounting, heartbeats, fences.
+//!
+//! A storage node is a [`Membership`] with segments and a lane that serves them. The driver makes the calls that
+//! [`Membership::next`] names, one at a time, reports how they went, and carries out what [`Membership::effect`]
+//! says about memory.
+
+mod membership;
+
+pub use membership::{CallError, Config, Effect, Lent, Membership, Next};
