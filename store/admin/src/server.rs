@@ -1,8 +1,9 @@
 //! The HTTP server.
 
 use core::convert::Infallible;
+use core::net::SocketAddr;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 

@@ -80,11 +80,20 @@ pub struct Options<'a> {
     pub preferred: heapless::Vec<&'a str, MAX_PREFERRED>,
     /// Objects of one group go together, best effort; empty for none.
     pub group: &'a str,
+    /// Whether values longer than a block get room for their block sums.
+    pub sums: bool,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Self { replicas: 1, soft_pin_ms: None, hard_pin: false, preferred: heapless::Vec::new(), group: "" }
+        Self {
+            replicas: 1,
+            soft_pin_ms: None,
+            hard_pin: false,
+            preferred: heapless::Vec::new(),
+            group: "",
+            sums: true,
+        }
     }
 }
 
@@ -102,8 +111,6 @@ pub struct Wanted<'a> {
     pub key: &'a [u8],
     /// Its length in bytes, without block sums.
     pub len: u64,
-    /// How many bytes to allocate: its length and its block sums.
-    pub stored: u64,
 }
 
 /// Head of the answer to a put that starts.
@@ -160,8 +167,8 @@ pub struct Abandoned {
 /// Asks ahead for extents of one size class.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Reserve<'a> {
-    /// How many bytes each (value and block sums).
-    pub stored: u64,
+    /// The longest value that each must hold, in bytes without block sums.
+    pub len: u64,
     /// How many.
     pub count: u32,
     /// How to place them.
