@@ -108,6 +108,14 @@ impl Block {
         unsafe { core::ptr::copy_nonoverlapping(span.address().as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
+
+    /// A copy of all bytes. Allocates.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len() as usize];
+        // SAFETY: `bytes` is as long as the block, ours alone, and the block outlives this call.
+        unsafe { core::ptr::copy_nonoverlapping(self.base().as_ptr(), bytes.as_mut_ptr(), bytes.len()) };
+        bytes
+    }
 }
 
 impl fmt::Debug for Block {

@@ -4,5 +4,6 @@
 //! bytes are therefore never handed out as `&[u8]`: they are copied in and out, or named by offset to a transport.
 
 mod block;
+mod heap;
 
 pub use block::{Backing, Block, MemoryKind, OutOfBounds, Span};
