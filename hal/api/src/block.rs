@@ -84,6 +84,11 @@ impl Block {
         self.0.base()
     }
 
+    /// How many clones of this block there are, this one among them: one means that nobody else uses the memory.
+    pub fn shares(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// The bytes `at .. at + len`, checked.
     pub fn span(&self, at: u64, len: u64) -> Result<Span<'_>, OutOfBounds> {
         match at.checked_add(len) {
