@@ -1,7 +1,7 @@
 //! The [`Transport`] trait: bytes from here to there, whoever carries them.
 //!
 //! # The contract
-//! Each rule has a test of the same number in the conformance suite, and a deliberately wrong
+//! Each rule has a check of the same number in the [`conformance`] suite, and a deliberately wrong
 //! transport that fails it.
 //!
 //! 1. **Exact prefix.** When `submit` fails, exactly `ops[..accepted]` are in flight; the rest were not touched.
@@ -20,7 +20,12 @@
 //! 13. **Incarnation.** Memory of an earlier life of a peer is refused.
 //! 14. **Budget.** One `progress` moves at most about its budget, so that no peer holds a lane.
 //! 15. **No allocation** in `submit` and `progress` once warm.
+//! 16. **Closed paths end.** After `close` the path's ops complete and then `Event::Down` is told, without any help of
+//!     the peer; a peer's death ends in `Event::Down` too. From then on the same path id can be opened again, and the
+//!     same remote ids imported on it.
 #![forbid(unsafe_code)]
+
+pub mod conformance;
 
 use core::fmt;
 use core::time::Duration;
@@ -53,7 +58,8 @@ pub trait Transport: Send {
     /// Appends the address at which peers can [`open`](Self::open) a path to this transport; empty if they cannot.
     fn address(&self, out: &mut Vec<u8>);
     /// Starts a path to the transport at `address`; ends in `Event::Up` or `Event::Down`. An address that this
-    /// transport can never reach (shared memory of another host, say) is an error at once.
+    /// transport can never reach (shared memory of another host, say) is an error at once. The id is free for a new
+    /// path once `Event::Down` was told; what was imported on the old one is forgotten.
     fn open(&mut self, now: Instant, path: PathId, address: &[u8]) -> Result<(), ControlError>;
     /// Makes memory that a peer described known as `remote` on `path`.
     fn import(&mut self, path: PathId, remote: RemoteId, description: &[u8]) -> Result<(), ControlError>;
