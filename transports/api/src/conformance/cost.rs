@@ -92,6 +92,7 @@ fn rounds(rig: &mut Rig, ops: &mut [Op]) -> Checked<u64> {
                 let count = rig.end(side)?.progress(now, Budget { ops: 64, bytes: MIB }, &mut done);
                 during += rig.world.allocations().unwrap_or(0) - start;
                 left -= if side == Side::Initiator { count } else { 0 };
+                rig.events_of(side);
             }
             rig.world.pass(Duration::from_micros(20));
         }

@@ -260,13 +260,16 @@ impl Rig {
         self.ended.get(&op.id).map(|(completion, _)| completion.status)
     }
 
-    /// Does to the models what `op` does to the blocks.
+    /// Does to the models what `op` does to the blocks. An op that reaches outside does nothing: its rule says so.
     pub(super) fn apply(&mut self, op: &Op) {
-        let local = op.at as usize..op.at as usize + op.len as usize;
-        let owned = op.to as usize..op.to as usize + op.len as usize;
-        match op.verb {
-            Verb::Read => self.local_model[local].copy_from_slice(&self.owned_model[owned]),
-            Verb::Write => self.owned_model[owned].copy_from_slice(&self.local_model[local]),
+        let range = |start: u64| usize::try_from(start).ok().map(|at| at..at.saturating_add(op.len as usize));
+        let (Some(local), Some(owned)) = (range(op.at), range(op.to)) else { return };
+        let ours = self.local_model.get_mut(local);
+        let theirs = self.owned_model.get_mut(owned);
+        match (op.verb, ours, theirs) {
+            (Verb::Read, Some(ours), Some(theirs)) => ours.copy_from_slice(theirs),
+            (Verb::Write, Some(ours), Some(theirs)) => theirs.copy_from_slice(ours),
+            _ => {}
         }
     }
 
