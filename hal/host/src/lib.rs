@@ -2,6 +2,7 @@
 //!
 //! - [`memory`]: anonymous and shared (memfd, sealed) blocks; huge pages with fallback; NUMA where present
 //! - [`map`]: another process's shared block, read only
+//! - [`process`]: a peer process and its private memory
 //! - [`copy`]: copies between blocks, with or without CRC32C, and CRC32C alone
 //! - [`net`]: vectored socket I/O straight between a socket and blocks
 //! - [`clock`]: the one monotonic clock, and randomness for incarnations
@@ -11,3 +12,4 @@ pub mod copy;
 pub mod map;
 pub mod memory;
 pub mod net;
+pub mod process;
