@@ -2,7 +2,7 @@
 //!
 //! - [`memory`]: anonymous and shared (memfd, sealed) blocks; huge pages with fallback; NUMA where present
 //! - [`map`]: another process's shared block, read only
-//! - [`process`]: a peer process and its private memory
+//! - [`process`]: a peer process and its private memory; [`ring`]: boards through which two processes talk
 //! - [`copy`]: copies between blocks, with or without CRC32C, and CRC32C alone
 //! - [`net`]: vectored socket I/O straight between a socket and blocks
 //! - [`clock`]: the one monotonic clock, and randomness for incarnations
@@ -13,3 +13,4 @@ pub mod map;
 pub mod memory;
 pub mod net;
 pub mod process;
+pub mod ring;
