@@ -17,4 +17,6 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod message;
+mod socket;
 mod table;
