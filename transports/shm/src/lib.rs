@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod entry;
 mod message;
 mod socket;
 mod table;
