@@ -18,6 +18,7 @@
 
 mod address;
 mod entry;
+mod link;
 mod message;
 mod socket;
 mod table;
