@@ -18,7 +18,9 @@
 
 mod address;
 mod entry;
+mod flight;
 mod link;
 mod message;
+mod region;
 mod socket;
 mod table;
