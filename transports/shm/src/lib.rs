@@ -17,10 +17,13 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod ask;
 mod entry;
 mod flight;
 mod link;
+mod load;
 mod message;
+mod path;
 mod region;
 mod socket;
 mod table;
