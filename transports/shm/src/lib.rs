@@ -20,6 +20,7 @@ mod address;
 mod ask;
 mod entry;
 mod flight;
+mod guest;
 mod link;
 mod load;
 mod message;
