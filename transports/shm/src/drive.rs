@@ -2,16 +2,18 @@
 
 use core::mem::MaybeUninit;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{Timespec, epoll};
+use springtide_core::id::PathId;
 use springtide_core::time::Instant;
 use springtide_hal_host::ring::Flag;
-use springtide_transport::{Armed, Budget, Completion, Event, Status};
+use springtide_transport::{Armed, Budget, Completion, DownReason, Event, Status};
 
 use crate::Shm;
 use crate::entry::REPLIES;
-use crate::flight::Meter;
+use crate::flight::{Flight, Meter};
 use crate::guest::{Guest, Owner};
 use crate::link::{Link, Mark, Side};
 use crate::path::Path;
@@ -49,6 +51,7 @@ enum Mood {
 /// A path that was closed while its owner was in the midst of a step: it may be loading from our memory.
 #[derive(Debug)]
 pub(crate) struct Leaving {
+    id: PathId,
     path: Path,
     since: Option<Instant>,
     /// Its ops ended as lost; only their memory is still held.
@@ -62,33 +65,50 @@ enum Lost {
 }
 
 impl Leaving {
-    pub(crate) fn new(path: Path, epoll: &OwnedFd) -> Self {
+    pub(crate) fn new(id: PathId, path: Path, epoll: &OwnedFd) -> Self {
         if let Some(link) = &path.link {
             link.unwatch(epoll);
         }
-        Self { path, since: None, lost: Lost::NotYet }
+        Self { id, path, since: None, lost: Lost::NotYet }
     }
 
-    /// Whether it is over. Completions are in the path's `done`.
-    fn is_over(&mut self, now: Instant) -> bool {
+    /// Looks whether the owner is done with our memory. Completions go to `ended`.
+    fn look(&mut self, now: Instant, ended: &mut VecDeque<Completion>) -> Look {
         let since = *self.since.get_or_insert(now);
-        let quiet = self.path.is_quiet();
-        match self.lost {
-            Lost::NotYet if quiet => self.path.flush(),
-            Lost::NotYet if now.since(since) >= PATIENCE => {
-                self.lost = Lost::Yes;
-                let lost = |flight: &crate::flight::Flight| Completion {
-                    id: flight.op.id,
-                    bytes: flight.moved,
-                    status: Status::Lost,
-                    code: 0,
-                };
-                self.path.done.extend(self.path.flights.iter().map(|(_, flight)| lost(flight)));
-            }
-            _ => {}
+        let (quiet, told) = (self.path.is_quiet(), self.lost == Lost::Yes);
+        if quiet && !told {
+            self.path.flush();
+        } else if !quiet && !told && now.since(since) >= PATIENCE {
+            self.lost = Lost::Yes;
+            let lost = |flight: &Flight| Completion {
+                id: flight.op.id,
+                bytes: flight.moved,
+                status: Status::Lost,
+                code: 0,
+            };
+            self.path.done.extend(self.path.flights.iter().map(|(_, flight)| lost(flight)));
         }
-        quiet
+        ended.append(&mut self.path.done);
+        match (quiet, told) {
+            (true, true) => Look::Over,
+            (true, false) => Look::Ended,
+            (false, false) if self.lost == Lost::Yes => Look::GivenUp,
+            (false, _) => Look::Waiting,
+        }
     }
+}
+
+/// How a leaving path is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Look {
+    /// Nothing new.
+    Waiting,
+    /// Its ops ended as lost just now; their memory is still held.
+    GivenUp,
+    /// Its ops ended just now, and its memory is free.
+    Ended,
+    /// Its memory is free; its ops had ended as lost.
+    Over,
 }
 
 impl Shm {
@@ -170,11 +190,13 @@ impl Shm {
 
     /// Looks after closed paths that could not end at once.
     fn see_off(&mut self, now: Instant) {
-        let ended = &mut self.ended;
+        let (ended, events) = (&mut self.ended, &mut self.events);
         self.leaving.retain_mut(|leaving| {
-            let over = leaving.is_over(now);
-            ended.append(&mut leaving.path.done);
-            !over
+            let look = leaving.look(now, ended);
+            if matches!(look, Look::Ended | Look::GivenUp) {
+                events.push_back(Event::Down(leaving.id, DownReason::Closed));
+            }
+            matches!(look, Look::Waiting | Look::GivenUp)
         });
     }
 

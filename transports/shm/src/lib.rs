@@ -330,10 +330,11 @@ impl Transport for Shm {
         let Some(mut path) = self.part(id) else { return };
         let quiet = path.revoke();
         self.ended.append(&mut path.done);
-        if !quiet {
-            self.leaving.push(Leaving::new(path, &self.epoll));
+        if quiet {
+            self.events.push_back(Event::Down(id, DownReason::Closed));
+        } else {
+            self.leaving.push(Leaving::new(id, path, &self.epoll));
         }
-        self.events.push_back(Event::Down(id, DownReason::Closed));
     }
 
     fn room(&self, id: PathId) -> usize {
@@ -363,7 +364,11 @@ impl Transport for Shm {
     }
 
     fn event(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        match self.events.front() {
+            // First its ops complete, then a path is down.
+            Some(Event::Down(..)) if !self.ended.is_empty() => None,
+            _ => self.events.pop_front(),
+        }
     }
 
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
