@@ -23,10 +23,14 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod connection;
 mod inbox;
+mod initiator;
+mod memory;
 mod outbox;
 mod stream;
 mod table;
+mod target;
 mod wire;
 
 
