@@ -23,16 +23,22 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod config;
 mod connection;
 mod inbox;
 mod initiator;
+mod listen;
 mod memory;
 mod outbox;
+mod run;
 mod stream;
 mod table;
 mod target;
+mod transport;
 mod wire;
 
+pub use config::{Config, ListenError};
+pub use transport::TcpTransport;
 
 /// Longest op, in bytes.
 pub const MAX_OP: u32 = 16 << 20;
