@@ -34,6 +34,8 @@ mod run;
 mod stream;
 mod table;
 mod target;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod wire;
 
