@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use springtide_core::id::{Incarnation, OpId, PathId, SegmentId};
+use springtide_core::id::{Incarnation, OpId, PathId, RegionId};
 use springtide_core::ticket::Ticket;
 use springtide_core::time::Instant;
 use springtide_core::transfer::{Completion, Status, Verb};
@@ -46,7 +46,7 @@ pub(crate) struct Waiting {
     pub(crate) len: u32,
     pub(crate) block: Block,
     pub(crate) at: u64,
-    pub(crate) segment: SegmentId,
+    pub(crate) region: RegionId,
     pub(crate) to: u64,
     /// Of a write.
     pub(crate) ticket: Option<Ticket>,
@@ -148,7 +148,7 @@ impl Lane {
             let count = waiting.iter().take(GROUP).take_while(fits).count();
             outbox.head(&wire::request(verb, count, self.next));
             for op in waiting.iter().take(count) {
-                outbox.head(&wire::item(op.segment, op.to, op.len));
+                outbox.head(&wire::item(op.region, op.to, op.len));
                 if let Some(ticket) = &op.ticket {
                     outbox.head(&wire::permission(ticket));
                 }
@@ -231,11 +231,11 @@ impl Lane {
 
     /// Completes the first `count` ops, which ended otherwise than done.
     fn ended(&mut self, count: usize, reply: Reply, turn: &mut Turn<'_>) -> Result<(), Broken> {
+        if self.flights.iter().take(count).any(|flight| reply.bytes > flight.len.into()) {
+            return Err(Broken::Protocol);
+        }
         for _ in 0..count {
-            let Some(flight) = self.pop() else { return Err(Broken::Protocol) };
-            if reply.bytes > flight.len.into() {
-                return Err(Broken::Protocol);
-            }
+            let Some(flight) = self.pop() else { break };
             self.finish(&flight, reply.status, reply.bytes as u32, reply.code, turn.finished);
         }
         Ok(())

@@ -1,58 +1,70 @@
 //! What a transport knows of memory: our regions and segments, peers' segments, tickets.
 
-use springtide_core::id::{Incarnation, RegionId, RemoteId, SegmentId, TicketId};
+use springtide_core::id::{Incarnation, PathId, RegionId, RemoteId, SegmentId, TicketId};
 use springtide_core::range::Extent;
 use springtide_core::ticket::{Gate, Ticket};
 use springtide_hal::Block;
 use springtide_transport::{ControlError, Exposure};
 
 use crate::table::Table;
-use crate::wire::code;
+use crate::wire::{Permission, code};
 
 /// First byte of a description.
 const DESCRIPTION: u8 = 1;
 /// Length of a description.
-const DESCRIPTION_LEN: usize = 33;
+const DESCRIPTION_LEN: usize = 41;
 
 /// Memory of ours.
 #[derive(Debug)]
 pub(crate) struct Region {
-    pub(crate) block: Block,
-    /// The segment that peers know it as.
-    pub(crate) segment: Option<SegmentId>,
-}
-
-/// Memory of ours that peers reach.
-#[derive(Debug)]
-pub(crate) struct Segment {
     block: Block,
-    gate: Gate,
+    /// Which segment it is for peers, and who may store; `None` if they do not reach it.
+    segment: Option<(SegmentId, Gate)>,
 }
 
-impl Segment {
-    /// The bytes `at .. at + len`, if they all lie inside.
+impl Region {
+    /// The segment that peers know it as.
+    pub(crate) fn segment(&self) -> Option<SegmentId> {
+        self.segment.as_ref().map(|(segment, _)| *segment)
+    }
+
+    /// For a peer: the bytes `at .. at + len`, if it reaches them and they all lie inside.
     pub(crate) fn piece(&self, at: u64, len: u32) -> Option<(&Block, u64, u64)> {
+        self.segment.as_ref()?;
         self.block.span(at, len.into()).ok()?;
         Some((&self.block, at, len.into()))
     }
 
-    /// Where a store may go; else the code that says why it may not.
-    pub(crate) fn admit(&self, ticket: Option<&Ticket>, at: u64, len: u32) -> Result<&Block, i32> {
+    /// For a peer: where its store may go; else the code that says why it may not.
+    pub(crate) fn admit(
+        &self,
+        owner: Incarnation,
+        permission: Option<Permission>,
+        at: u64,
+        len: u32,
+    ) -> Result<&Block, i32> {
         let (block, at, len) = self.piece(at, len).ok_or(code::NO_MEMORY)?;
         let store = Extent::new(at, len).ok_or(code::NO_MEMORY)?;
-        let ticket = ticket.ok_or(code::NO_TICKET)?;
-        self.gate.admit(ticket, store).map_err(code::denied)?;
+        let (segment, gate) = self.segment.as_ref().ok_or(code::NO_MEMORY)?;
+        let Permission { extent, serial, term, tag } = permission.ok_or(code::NO_TICKET)?;
+        let ticket = Ticket { owner, segment: *segment, extent, serial, term, tag };
+        gate.admit(&ticket, store).map_err(code::denied)?;
         Ok(block)
     }
 }
 
-/// Segments that peers reach.
+/// Memory of ours by the ids that peers learn from descriptions. A region's id is never used twice, so that a
+/// description of memory that was withdrawn finds nothing, though the same segment may be exposed again.
 #[derive(Debug, Default)]
-pub(crate) struct Segments(Table<SegmentId, Segment>);
+pub(crate) struct Regions(Table<RegionId, Region>);
 
-impl Segments {
-    pub(crate) fn find(&self, segment: SegmentId) -> Option<&Segment> {
-        self.0.get(segment)
+impl Regions {
+    pub(crate) fn find(&self, region: RegionId) -> Option<&Region> {
+        self.0.get(region)
+    }
+
+    fn has(&self, segment: SegmentId) -> bool {
+        self.0.iter().any(|region| region.segment() == Some(segment))
     }
 }
 
@@ -60,7 +72,10 @@ impl Segments {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Remote {
     pub(crate) owner: Incarnation,
+    /// What its tickets name.
     pub(crate) segment: SegmentId,
+    /// What its owner knows it as.
+    pub(crate) region: RegionId,
     pub(crate) len: u64,
 }
 
@@ -69,6 +84,7 @@ impl Remote {
         out.push(DESCRIPTION);
         out.extend_from_slice(&self.owner.0.to_le_bytes());
         out.extend_from_slice(&self.segment.to_bits().to_le_bytes());
+        out.extend_from_slice(&self.region.to_bits().to_le_bytes());
         out.extend_from_slice(&self.len.to_le_bytes());
     }
 
@@ -78,11 +94,13 @@ impl Remote {
         let (version, rest) = description.split_first()?;
         let (owner, rest) = rest.split_first_chunk()?;
         let (segment, rest) = rest.split_first_chunk()?;
+        let (region, rest) = rest.split_first_chunk()?;
         let len = rest.first_chunk()?;
         (*version == DESCRIPTION).then_some(())?;
         Some(Self {
             owner: Incarnation(u128::from_le_bytes(*owner)),
             segment: SegmentId::from_bits(u64::from_le_bytes(*segment))?,
+            region: RegionId::from_bits(u64::from_le_bytes(*region))?,
             len: u64::from_le_bytes(*len),
         })
     }
@@ -91,9 +109,9 @@ impl Remote {
 /// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    regions: Table<RegionId, Region>,
-    pub(crate) segments: Segments,
-    pub(crate) remotes: Table<RemoteId, Remote>,
+    pub(crate) regions: Regions,
+    /// With the path that each was imported on.
+    remotes: Table<RemoteId, (PathId, Remote)>,
     pub(crate) tickets: Table<TicketId, Ticket>,
 }
 
@@ -105,35 +123,24 @@ impl Memory {
         block: &Block,
         exposure: Exposure,
     ) -> Result<(), ControlError> {
-        if self.regions.is_taken(id) {
+        if self.regions.0.is_taken(id) {
             return Err(ControlError::Unknown);
         }
-        let block = block.clone();
         let segment = match exposure {
             Exposure::Local | Exposure::Source => None,
-            Exposure::Segment { owner, segment, key } => {
-                if owner != me {
-                    return Err(ControlError::Unsuitable);
-                }
-                if self.segments.0.is_taken(segment) {
-                    return Err(ControlError::Unknown);
-                }
-                let gate = Gate::new(owner, segment, key);
-                self.segments.0.insert(segment, Segment { block: block.clone(), gate });
-                Some(segment)
+            Exposure::Segment { owner, .. } if owner != me => return Err(ControlError::Unsuitable),
+            Exposure::Segment { segment, .. } if self.regions.has(segment) => {
+                return Err(ControlError::Unknown);
             }
+            Exposure::Segment { owner, segment, key } => Some((segment, Gate::new(owner, segment, key))),
         };
-        self.regions.insert(id, Region { block, segment });
+        self.regions.0.insert(id, Region { block: block.clone(), segment });
         Ok(())
     }
 
-    /// Ends [`expose`](Self::expose): the region, if there was one.
-    pub(crate) fn withdraw(&mut self, id: RegionId) -> Option<Region> {
-        let region = self.regions.remove(id)?;
-        if let Some(segment) = region.segment {
-            self.segments.0.remove(segment);
-        }
-        Some(region)
+    /// Ends [`expose`](Self::expose).
+    pub(crate) fn withdraw(&mut self, id: RegionId) {
+        self.regions.0.remove(id);
     }
 
     pub(crate) fn describe(
@@ -142,28 +149,52 @@ impl Memory {
         id: RegionId,
         out: &mut Vec<u8>,
     ) -> Result<(), ControlError> {
-        let region = self.regions.get(id).ok_or(ControlError::Unknown)?;
-        let segment = region.segment.ok_or(ControlError::Unsuitable)?;
-        Remote { owner, segment, len: region.block.len() }.encode(out);
+        let region = self.regions.find(id).ok_or(ControlError::Unknown)?;
+        let segment = region.segment().ok_or(ControlError::Unsuitable)?;
+        Remote { owner, segment, region: id, len: region.block.len() }.encode(out);
         Ok(())
     }
 
-    /// Refuses stores into `extent` of `region` whose serial is below `below`: which segment it is.
-    pub(crate) fn fence(
+    /// Refuses stores into `extent` of the segment `region` whose serial is below `below`.
+    pub(crate) fn fence(&mut self, region: RegionId, extent: Extent, below: u64) -> Result<(), ControlError> {
+        let region = self.regions.0.get_mut(region).ok_or(ControlError::Unknown)?;
+        let (_, gate) = region.segment.as_mut().ok_or(ControlError::Unsuitable)?;
+        gate.fence(extent, below);
+        Ok(())
+    }
+
+    /// Makes `remote` known, unless the slot means something else on a path for which `is_alive` holds.
+    pub(crate) fn import(
         &mut self,
-        region: RegionId,
-        extent: Extent,
-        below: u64,
-    ) -> Result<SegmentId, ControlError> {
-        let region = self.regions.get(region).ok_or(ControlError::Unknown)?;
-        let segment = region.segment.ok_or(ControlError::Unsuitable)?;
-        self.segments.0.get_mut(segment).ok_or(ControlError::Unknown)?.gate.fence(extent, below);
-        Ok(segment)
+        path: PathId,
+        id: RemoteId,
+        remote: Remote,
+        is_alive: impl Fn(PathId) -> bool,
+    ) -> Result<(), ControlError> {
+        let free = match self.remotes.get(id) {
+            Some(&(older, known)) => known == remote || !is_alive(older),
+            None => !self.remotes.is_taken(id),
+        };
+        if !free {
+            return Err(ControlError::Unknown);
+        }
+        self.remotes.insert(id, (path, remote));
+        Ok(())
+    }
+
+    /// Ends [`import`](Self::import).
+    pub(crate) fn forget(&mut self, id: RemoteId) {
+        self.remotes.remove(id);
+    }
+
+    /// The memory that a peer described.
+    pub(crate) fn remote(&self, id: RemoteId) -> Option<&Remote> {
+        self.remotes.get(id).map(|(_, remote)| remote)
     }
 
     /// The bytes `at .. at + len` of a region of ours, if they all lie inside.
     pub(crate) fn local(&self, region: RegionId, at: u64, len: u32) -> Option<&Block> {
-        let region = self.regions.get(region)?;
+        let region = self.regions.find(region)?;
         region.block.span(at, len.into()).ok().map(|_| &region.block)
     }
 }

@@ -168,7 +168,7 @@ impl TcpTransport {
         let stream = &mut connection.stream;
         let (now, scratch) = (self.now, &mut *self.scratch);
         let result = match &mut connection.role {
-            Role::Target(target) => target.pump(stream, &self.memory.segments, now, scratch, allowance),
+            Role::Target(target) => target.pump(stream, &self.memory.regions, now, scratch, allowance),
             Role::Initiator(lane) => {
                 let Some(path) = self.paths.get_mut(lane.path) else { return };
                 let (waiting, finished) = (&mut path.waiting, &mut self.finished);

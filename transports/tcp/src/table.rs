@@ -49,6 +49,11 @@ impl<I: Id, T> Table<I, T> {
         }
     }
 
+    /// All values.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten().map(|(_, value)| value)
+    }
+
     /// Takes the value of `id` out.
     pub(crate) fn remove(&mut self, id: I) -> Option<T> {
         self.get(id)?;

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use springtide_core::id::{Incarnation, SegmentId};
+use springtide_core::id::{Incarnation, RegionId};
 use springtide_core::range::Extent;
 use springtide_core::time::Instant;
 use springtide_core::transfer::{Status, Verb};
 
 use crate::inbox::Landing;
-use crate::memory::Segments;
+use crate::memory::Regions;
 use crate::outbox::Outbox;
 use crate::stream::{Allowance, Broken, Stop, Stream};
 use crate::wire::{GROUP, HELLO, Hello, Reply, Request, code};
@@ -30,7 +30,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 struct Store {
     number: u64,
-    segment: Option<SegmentId>,
+    region: Option<RegionId>,
     extent: Extent,
     serial: u64,
     verdict: Verdict,
@@ -59,13 +59,13 @@ impl Target {
     pub(crate) fn pump(
         &mut self,
         stream: &mut Stream,
-        segments: &Segments,
+        regions: &Regions,
         now: Instant,
         scratch: &mut [u8],
         allowance: &mut Allowance,
     ) -> Result<(), Broken> {
         loop {
-            stream.stop = self.decode(stream, segments, allowance)?;
+            stream.stop = self.decode(stream, regions, allowance)?;
             self.answer(&mut stream.outbox);
             stream.flush(now, allowance)?;
             match stream.stop {
@@ -84,7 +84,7 @@ impl Target {
     fn decode(
         &mut self,
         stream: &mut Stream,
-        segments: &Segments,
+        regions: &Regions,
         allowance: &mut Allowance,
     ) -> Result<Stop, Broken> {
         if !self.greeted && !self.greet(stream)? {
@@ -104,8 +104,8 @@ impl Target {
             }
             allowance.did(request.count);
             match request.verb {
-                Verb::Read => self.read(&request, &mut stream.outbox, segments),
-                Verb::Write => self.write(&request, landings, segments),
+                Verb::Read => self.read(&request, &mut stream.outbox, regions),
+                Verb::Write => self.write(&request, landings, regions),
             }
             stream.inbox.consume(len);
             let landed = stream.inbox.settle();
@@ -125,10 +125,10 @@ impl Target {
     }
 
     /// Queues the bytes of a request's reads: one reply for each run of items that are alike.
-    fn read(&mut self, request: &Request<'_>, outbox: &mut Outbox, segments: &Segments) {
+    fn read(&mut self, request: &Request<'_>, outbox: &mut Outbox, regions: &Regions) {
         let bytes = |index| {
             let item = request.item(index);
-            segments.find(item.segment?)?.piece(item.at, item.len)
+            regions.find(item.region?)?.piece(item.at, item.len)
         };
         let mut index = 0;
         while index < request.count {
@@ -155,14 +155,14 @@ impl Target {
     }
 
     /// Judges a request's writes and makes their bytes due.
-    fn write(&mut self, request: &Request<'_>, landings: &mut VecDeque<Landing>, segments: &Segments) {
+    fn write(&mut self, request: &Request<'_>, landings: &mut VecDeque<Landing>, regions: &Regions) {
         for index in 0..request.count {
             let item = request.item(index);
-            let ticket = request.ticket(index, self.owner);
+            let permission = request.permission(index);
             let len = u64::from(item.len);
             let extent = Extent::new(item.at, len).unwrap_or_default();
-            let place = match item.segment.and_then(|segment| segments.find(segment)) {
-                Some(segment) => segment.admit(ticket.as_ref(), item.at, item.len),
+            let place = match item.region.and_then(|region| regions.find(region)) {
+                Some(region) => region.admit(self.owner, permission, item.at, item.len),
                 None => Err(code::NO_MEMORY),
             };
             let (to, verdict) = match place {
@@ -170,9 +170,9 @@ impl Target {
                 Err(code) => (None, Verdict::Refused(code)),
             };
             landings.push_back(Landing { to, left: len });
-            let serial = ticket.map_or(0, |ticket| ticket.serial);
+            let serial = permission.map_or(0, |permission| permission.serial);
             let number = self.next;
-            self.stores.push_back(Store { number, segment: item.segment, extent, serial, verdict });
+            self.stores.push_back(Store { number, region: item.region, extent, serial, verdict });
             self.next += 1;
         }
     }
@@ -210,18 +210,18 @@ impl Target {
         }
     }
 
-    /// Turns away what is still due of stores into `extent` of `segment` with a serial below `below`: from now on
+    /// Turns away what is still due of stores into `extent` of `region` with a serial below `below`: from now on
     /// none of their bytes lands.
     pub(crate) fn cut(
         &mut self,
         landings: &mut VecDeque<Landing>,
-        segment: SegmentId,
+        region: RegionId,
         extent: Extent,
         below: u64,
         code: i32,
     ) {
         for (store, landing) in self.stores.iter_mut().zip(landings) {
-            let meant = store.segment == Some(segment) && store.serial < below;
+            let meant = store.region == Some(region) && store.serial < below;
             if meant && store.extent.overlaps(extent) && store.verdict == Verdict::Lands {
                 let landed = store.extent.len() - landing.left;
                 store.verdict = if landed == 0 { Verdict::Refused(code) } else { Verdict::Cut(landed) };

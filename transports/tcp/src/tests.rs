@@ -91,7 +91,7 @@ impl Server {
 
     fn pump(&mut self) -> Result<(), Broken> {
         let (stream, now) = (&mut self.end.stream, Instant::ORIGIN);
-        self.target.pump(stream, &self.memory.segments, now, &mut self.scratch, &mut ample())
+        self.target.pump(stream, &self.memory.regions, now, &mut self.scratch, &mut ample())
     }
 }
 
@@ -126,7 +126,7 @@ impl Client {
 
     fn post(&mut self, number: usize, op: &Planned) {
         let extent = Extent::new(op.to, op.len.into()).unwrap();
-        let (segment, term) = (id::<SegmentId>(op.segment), Default::default());
+        let (segment, term) = (id::<SegmentId>(0), Default::default());
         let mut ticket = KEY.sign(Ticket { owner: PEER, segment, extent, serial: 5, term, tag: 0 });
         ticket.tag ^= u64::from(op.forged);
         self.waiting.push_back(Waiting {
@@ -135,7 +135,7 @@ impl Client {
             len: op.len,
             block: self.block.clone(),
             at: op.to % LEN,
-            segment,
+            region: id(op.region),
             to: op.to,
             ticket: (op.verb == Verb::Write).then_some(ticket),
         });
@@ -152,14 +152,14 @@ struct Planned {
     verb: Verb,
     to: u64,
     len: u32,
-    segment: u32,
+    region: u32,
     forged: bool,
 }
 
 impl Planned {
     fn is_good(&self) -> bool {
         let inside = self.to + u64::from(self.len) <= LEN;
-        inside && self.segment == 0 && !(self.forged && self.verb == Verb::Write)
+        inside && self.region == 0 && !(self.forged && self.verb == Verb::Write)
     }
 }
 
@@ -169,7 +169,7 @@ fn planned() -> impl Strategy<Value = Planned> {
     (any::<bool>(), 0..HALF - 6_000, len, 0..12u8).prop_map(|(reads, to, len, fault)| {
         let (verb, base) = if reads { (Verb::Read, 0) } else { (Verb::Write, HALF) };
         let to = if fault == 0 { LEN * 3 + to } else { base + to };
-        Planned { verb, to, len, segment: u32::from(fault == 1), forged: fault == 2 }
+        Planned { verb, to, len, region: u32::from(fault == 1), forged: fault == 2 }
     })
 }
 
@@ -262,7 +262,7 @@ proptest! {
         while !client.lane.greeted {
             carry(&mut client, &mut server, 100);
         }
-        let write = Planned { verb: Verb::Write, to: HALF, len: 100, segment: 0, forged: false };
+        let write = Planned { verb: Verb::Write, to: HALF, len: 100, region: 0, forged: false };
         client.post(0, &write);
         client.post(1, &write);
         client.pump().unwrap();
@@ -287,7 +287,7 @@ proptest! {
     ) {
         let mut client = Client::new();
         for number in 0..3 {
-            client.post(number, &Planned { verb: Verb::Read, to: 0, len: 100, segment: 0, forged: false });
+            client.post(number, &Planned { verb: Verb::Read, to: 0, len: 100, region: 0, forged: false });
         }
         client.end.give(&Hello { from: PEER, to: ME }.encode());
         client.end.stream.notice(EventFlags::OUT);
@@ -306,7 +306,7 @@ proptest! {
 
 #[test]
 fn byte_by_byte() {
-    let op = |verb, to, len| Planned { verb, to, len, segment: 0, forged: false };
+    let op = |verb, to, len| Planned { verb, to, len, region: 0, forged: false };
     let ops =
         [op(Verb::Read, 0, 300), op(Verb::Write, HALF, 300), op(Verb::Read, 5, 0), op(Verb::Write, HALF, 0)];
     check(&ops, &[1]);
@@ -319,7 +319,7 @@ fn a_peer_that_does_not_read_is_not_served_beyond_the_bounds() {
     let mut first = 0;
     for _ in 0..200 {
         let mut bytes = wire::request(Verb::Read, wire::GROUP, first).to_vec();
-        (0..wire::GROUP).for_each(|_| bytes.extend(wire::item(id::<SegmentId>(0), 0, LEN as u32)));
+        (0..wire::GROUP).for_each(|_| bytes.extend(wire::item(id(0), 0, LEN as u32)));
         first += wire::GROUP as u64;
         if server.end.wire.write_all(&bytes).is_err() {
             break;
@@ -341,7 +341,7 @@ fn a_fence_in_mid_payload_lets_no_further_byte_land() {
         carry(&mut client, &mut server, 100);
     }
     for (number, at) in [0, 10_000].into_iter().enumerate() {
-        let op = Planned { verb: Verb::Write, to: HALF + at, len: 8_000, segment: 0, forged: false };
+        let op = Planned { verb: Verb::Write, to: HALF + at, len: 8_000, region: 0, forged: false };
         client.post(number, &op);
     }
     client.pump().unwrap();
@@ -369,7 +369,7 @@ fn a_cancelled_read_touches_its_memory_no_more() {
     }
     for number in 0..2 {
         let to = number as u64 * 8_000;
-        client.post(number, &Planned { verb: Verb::Read, to, len: 8_000, segment: 0, forged: false });
+        client.post(number, &Planned { verb: Verb::Read, to, len: 8_000, region: 0, forged: false });
     }
     carry(&mut client, &mut server, 1_000);
     let (before, landings) = (client.block.to_vec(), client.end.stream.inbox.landings_mut());

@@ -7,7 +7,7 @@ use core::net::SocketAddr;
 use core::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use springtide_core::id::{OpId, PathId, RegionId, RemoteId, SegmentId, TicketId};
+use springtide_core::id::{OpId, PathId, RegionId, RemoteId, TicketId};
 use springtide_core::range::Extent;
 use springtide_core::slab::Slab;
 use springtide_core::ticket::Ticket;
@@ -104,7 +104,7 @@ impl TcpTransport {
     fn resolve(&self, path: &Path, op: &Op) -> Result<Waiting, i32> {
         let local = self.memory.local(op.local, op.at, op.len);
         let block = local.filter(|_| op.len <= MAX_OP).ok_or(code::NO_REGION)?;
-        let remote = self.memory.remotes.get(op.remote);
+        let remote = self.memory.remote(op.remote);
         let remote = remote.filter(|remote| remote.owner == path.peer).ok_or(code::NO_MEMORY)?;
         let end = op.to.checked_add(op.len.into());
         end.filter(|&end| end <= remote.len).ok_or(code::NO_MEMORY)?;
@@ -123,17 +123,22 @@ impl TcpTransport {
             len: op.len,
             block: block.clone(),
             at: op.at,
-            segment: remote.segment,
+            region: remote.region,
             to: op.to,
             ticket,
         })
     }
 
-    /// Turns away what is still due of stores into `extent` of `segment` under serials below `below`.
-    fn cut(&mut self, segment: SegmentId, extent: Extent, below: u64, code: i32) {
+    /// Whether completions of `path` were not handed out yet; they come before the word that it is down.
+    fn owes(&self, path: PathId) -> bool {
+        self.finished.iter().any(|(finished, _)| *finished == path)
+    }
+
+    /// Turns away what is still due of stores into `extent` of `region` under serials below `below`.
+    fn cut(&mut self, region: RegionId, extent: Extent, below: u64, code: i32) {
         for (_, connection) in self.connections.iter_mut() {
             if let Role::Target(target) = &mut connection.role {
-                target.cut(connection.stream.inbox.landings_mut(), segment, extent, below, code);
+                target.cut(connection.stream.inbox.landings_mut(), region, extent, below, code);
             }
         }
     }
@@ -163,10 +168,9 @@ impl Transport for TcpTransport {
     }
 
     fn withdraw(&mut self, region: RegionId) {
+        self.memory.withdraw(region);
         let everything = Extent::new(0, u64::MAX).unwrap_or_default();
-        if let Some(segment) = self.memory.withdraw(region).and_then(|region| region.segment) {
-            self.cut(segment, everything, u64::MAX, code::WITHDRAWN);
-        }
+        self.cut(region, everything, u64::MAX, code::WITHDRAWN);
     }
 
     fn describe(&self, region: RegionId, out: &mut Vec<u8>) -> Result<(), ControlError> {
@@ -181,7 +185,7 @@ impl Transport for TcpTransport {
 
     fn open(&mut self, now: Instant, path: PathId, address: &[u8]) -> Result<(), ControlError> {
         let (socket, peer) = address::decode(address).ok_or(ControlError::Malformed)?;
-        if self.paths.is_taken(path) {
+        if self.paths.is_taken(path) || self.owes(path) {
             return Err(ControlError::Unknown);
         }
         if socket.port() == 0 || socket.ip().is_unspecified() {
@@ -196,15 +200,11 @@ impl Transport for TcpTransport {
         if described.owner != peer {
             return Err(ControlError::Stale);
         }
-        if self.memory.remotes.is_taken(remote) && self.memory.remotes.get(remote) != Some(&described) {
-            return Err(ControlError::Unknown);
-        }
-        self.memory.remotes.insert(remote, described);
-        Ok(())
+        self.memory.import(path, remote, described, |path| self.paths.get(path).is_some())
     }
 
     fn forget(&mut self, remote: RemoteId) {
-        self.memory.remotes.remove(remote);
+        self.memory.forget(remote);
     }
 
     fn admit(&mut self, id: TicketId, ticket: &Ticket) -> Result<(), ControlError> {
@@ -226,8 +226,8 @@ impl Transport for TcpTransport {
         below: u64,
         fence: u64,
     ) -> Result<(), ControlError> {
-        let segment = self.memory.fence(region, extent, below)?;
-        self.cut(segment, extent, below, code::FENCED);
+        self.memory.fence(region, extent, below)?;
+        self.cut(region, extent, below, code::FENCED);
         self.events.push_back(Event::Fenced(fence));
         Ok(())
     }
@@ -279,6 +279,11 @@ impl Transport for TcpTransport {
     }
 
     fn event(&mut self) -> Option<Event> {
+        if let Some(Event::Down(path, _)) = self.events.front()
+            && self.owes(*path)
+        {
+            return None;
+        }
         self.events.pop_front()
     }
 

@@ -4,16 +4,16 @@
 //! hello    0 magic F5 'T' 'C' 'P'   4 version u16   6 zero u16   8 from u128   24 to u128                   40 bytes
 //! request  0 kind (1 read, 2 write)   1 zero   2 count u16   4 zero u32   8 first u64                       16 bytes
 //!          then `count` items, then of writes the bytes of all items, one after the other
-//! item     0 segment u64   8 offset u64   16 len u32   20 zero u32                                          24 bytes
+//! item     0 region u64    8 offset u64   16 len u32   20 zero u32                                          24 bytes
 //!          of writes also 24 extent offset u64   32 extent len u64   40 serial u64   48 term u64   56 tag   64 bytes
 //! reply    0 kind (3)   1 status   2 count u16   4 code i32   8 first u64   16 bytes u64                    24 bytes
 //!          then, if the status is done, the bytes of its reads, one after the other               little endian
 //! ```
 //! Operations are numbered from 0 on each connection, in the order of their requests; replies come in that order, one
-//! for a run of operations that ended alike. A ticket's owner is the process that the hello named, and its segment is
-//! the item's, so neither is sent. The first byte of a hello is one that no other protocol on these ports begins with.
+//! for a run of operations that ended alike. A ticket's owner is the process that the hello named, and its segment that
+//! of the region, so neither is sent. A region is what its owner calls the memory; descriptions tell it to peers. The first byte of a hello is one that no other protocol on these ports begins with.
 
-use springtide_core::id::{Incarnation, SegmentId, Term};
+use springtide_core::id::{Incarnation, RegionId, Term};
 use springtide_core::range::Extent;
 use springtide_core::ticket::{Denied, Ticket};
 use springtide_core::transfer::{Status, Verb};
@@ -96,11 +96,11 @@ pub(crate) struct Request<'a> {
     items: &'a [u8],
 }
 
-/// Which bytes of which segment.
+/// Which bytes of which region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Item {
-    /// `None` if the peer named no possible segment.
-    pub(crate) segment: Option<SegmentId>,
+    /// `None` if the peer named no possible region.
+    pub(crate) region: Option<RegionId>,
     pub(crate) at: u64,
     pub(crate) len: u32,
 }
@@ -144,21 +144,28 @@ impl<'a> Request<'a> {
     /// Item `index`.
     pub(crate) fn item(&self, index: usize) -> Item {
         let bytes = self.bytes(index);
-        Item { segment: SegmentId::from_bits(u64_at(bytes, 0)), at: u64_at(bytes, 8), len: u32_at(bytes, 16) }
+        Item { region: RegionId::from_bits(u64_at(bytes, 0)), at: u64_at(bytes, 8), len: u32_at(bytes, 16) }
     }
 
-    /// The ticket of item `index` of a write, if it can be one.
-    pub(crate) fn ticket(&self, index: usize, owner: Incarnation) -> Option<Ticket> {
+    /// What item `index` of a write may do; `None` if no ticket says that.
+    pub(crate) fn permission(&self, index: usize) -> Option<Permission> {
         let bytes = self.bytes(index);
-        Some(Ticket {
-            owner,
-            segment: SegmentId::from_bits(u64_at(bytes, 0))?,
+        Some(Permission {
             extent: Extent::new(u64_at(bytes, 24), u64_at(bytes, 32))?,
             serial: u64_at(bytes, 40),
             term: Term(u64_at(bytes, 48)),
             tag: u64_at(bytes, 56),
         })
     }
+}
+
+/// A ticket without what both sides know.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Permission {
+    pub(crate) extent: Extent,
+    pub(crate) serial: u64,
+    pub(crate) term: Term,
+    pub(crate) tag: u64,
 }
 
 /// The fixed part of a request.
@@ -175,9 +182,9 @@ pub(crate) fn request(verb: Verb, count: usize, first: u64) -> [u8; REQUEST] {
 }
 
 /// An item of a read.
-pub(crate) fn item(segment: SegmentId, at: u64, len: u32) -> [u8; 24] {
+pub(crate) fn item(region: RegionId, at: u64, len: u32) -> [u8; 24] {
     let mut out = [0; 24];
-    out[..8].copy_from_slice(&segment.to_bits().to_le_bytes());
+    out[..8].copy_from_slice(&region.to_bits().to_le_bytes());
     out[8..16].copy_from_slice(&at.to_le_bytes());
     out[16..20].copy_from_slice(&len.to_le_bytes());
     out
@@ -271,13 +278,13 @@ impl Reply {
 pub(crate) mod code {
     use super::Denied;
 
-    /// The bytes are not all inside a segment that this process exposes.
+    /// The bytes are not all inside memory that this process exposes.
     pub(crate) const NO_MEMORY: i32 = 1;
-    /// The write came without a ticket for this owner and segment.
+    /// The write came without a sound ticket.
     pub(crate) const NO_TICKET: i32 = 2;
     /// The operation names memory of ours that is not there.
     pub(crate) const NO_REGION: i32 = 3;
-    /// The segment was withdrawn while bytes arrived.
+    /// The memory was withdrawn while bytes arrived.
     pub(crate) const WITHDRAWN: i32 = 4;
     /// The ticket was fenced.
     pub(crate) const FENCED: i32 = 13;
