@@ -5,11 +5,11 @@
 //! Each round measures a plain blocking stream and then every shape, so that the ratio compares like with like. Both
 //! sides spin a little before they sleep.
 
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use springtide_core::id::{Id, Incarnation, PathId, RegionId, RemoteId, SegmentId, TicketId};
