@@ -3,6 +3,7 @@
 use core::num::NonZeroU32;
 
 use springtide_core::id::Id;
+use springtide_core::time::Instant;
 
 use crate::initiator::Lane;
 use crate::stream::Stream;
@@ -56,6 +57,8 @@ pub(crate) enum Role {
 pub(crate) struct Connection {
     pub(crate) stream: Stream,
     pub(crate) role: Role,
+    /// When it was made: both sides must have said hello soon after.
+    pub(crate) began: Instant,
     /// Whether it stands in the queue of those that have something to do.
     pub(crate) queued: bool,
 }

@@ -100,7 +100,7 @@ impl TcpTransport {
         let id = self.connections.next_id();
         let edge = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &stream, EventData::new_u64(id.to_bits()), edge)?;
-        self.connections.insert(Connection { stream, role, queued: false });
+        self.connections.insert(Connection { began: stream.moved, stream, role, queued: false });
         Ok(id)
     }
 
@@ -238,11 +238,15 @@ impl TcpTransport {
         for index in 0..self.connections.slots() {
             let Some(id) = self.connections.id_at(index) else { continue };
             let Some(connection) = self.connections.get_mut(id) else { continue };
-            let patience = if connection.is_greeted() { self.config.stall } else { self.config.hello };
-            let due = !connection.is_greeted() || connection.waits();
-            if connection.queued || !due {
+            // Who has something to say was not silent, however long nobody listened.
+            let late = match (connection.queued, connection.is_greeted()) {
+                (true, _) => false,
+                (false, false) => (connection.began + self.config.hello).reached(self.now),
+                (false, true) => (connection.stream.moved + self.config.stall).reached(self.now),
+            };
+            if connection.is_greeted() && (connection.queued || !connection.waits()) {
                 connection.stream.moved = self.now;
-            } else if (connection.stream.moved + patience).reached(self.now) {
+            } else if late {
                 self.broken(id, Broken::Silent);
             }
         }
