@@ -2,11 +2,13 @@
 //!
 //! - [`Runtime`]: what an executor must offer; adapters implement it
 //! - [`Seat`], [`Drive`]: one machine, shared by blocked callers and tasks; [`block_on`], [`attend`]
+//! - [`Lane`]: an engine with its transports
 //! - [`Pause`]: bounded spinning, the only place where it happens
 //! - [`Shutdown`]: one signal that ends many tasks
 //! - [`now`]: the clock that every deadline given to these types is measured with
 #![forbid(unsafe_code)]
 
+mod lane;
 mod park;
 mod pause;
 mod runtime;
@@ -14,6 +16,7 @@ mod seat;
 mod shutdown;
 mod wakes;
 
+pub use lane::{Card, Ended, Fencing, Lane, Moving, TargetError};
 pub use pause::{Pause, Step};
 pub use runtime::{Interest, Ready, Runtime};
 pub use seat::{Drive, Driven, Drove, Seat, TimedOut, attend, block_on, block_on_with};
