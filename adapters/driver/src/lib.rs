@@ -8,6 +8,7 @@
 //! - [`now`]: the clock that every deadline given to these types is measured with
 #![forbid(unsafe_code)]
 
+mod alarm;
 mod lane;
 mod park;
 mod pause;
@@ -16,6 +17,7 @@ mod seat;
 mod shutdown;
 mod wakes;
 
+pub use alarm::Alarm;
 pub use lane::{Card, Ended, Fencing, Lane, Moving, TargetError};
 pub use pause::{Pause, Step};
 pub use runtime::{Interest, Ready, Runtime};

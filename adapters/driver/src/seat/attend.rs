@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use springtide_core::time::Instant;
 
 use super::{Drive, Driven, Drove, Sat, Seat, User};
+use crate::alarm::Alarm;
 use crate::now;
 use crate::pause::{Pause, Step};
 use crate::runtime::{Interest, Ready, Runtime};
@@ -33,18 +34,17 @@ pub fn attend<R: Runtime, D: Drive + 'static>(
     let ready = runtime.ready(seat.fd.try_clone()?)?;
     let stay =
         Stay { seat: Arc::downgrade(seat), user: User::new(), runtime: runtime.clone(), wakes: Wakes::new() };
-    Ok(Attend { stay, ready, timer: None, pause })
+    Ok(Attend { stay, ready, alarm: Alarm::new(runtime.clone()), pause })
 }
 
 struct Attend<R: Runtime, D: Drive> {
     stay: Stay<R, D>,
     ready: R::Ready,
-    /// Ends no later than the seat has to be looked at.
-    timer: Option<(Instant, Pin<Box<R::Timer>>)>,
+    alarm: Alarm<R>,
     pause: Pause,
 }
 
-// Nothing in it is pinned: the timer is boxed.
+// Nothing in it is pinned.
 impl<R: Runtime, D: Drive> Unpin for Attend<R, D> {}
 
 /// What to do after a few rounds.
@@ -64,7 +64,7 @@ impl<R: Runtime, D: Drive> Future for Attend<R, D> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { stay, ready, timer, pause } = &mut *self;
+        let Self { stay, ready, alarm, pause } = &mut *self;
         let waker = cx.waker().clone();
         // Readiness is looked at first and cleared only if the rounds after that look ended in sleep; what happens in
         // between makes the descriptor ready again.
@@ -86,7 +86,7 @@ impl<R: Runtime, D: Drive> Future for Attend<R, D> {
         };
         match turn {
             Turn::Yield => cx.waker().wake_by_ref(),
-            Turn::Sleep(until) if wait_until(&stay.runtime, timer, cx, until).is_ready() => {
+            Turn::Sleep(until) if alarm.poll(cx, until).is_ready() => {
                 cx.waker().wake_by_ref();
             }
             Turn::Sleep(_) | Turn::Wait => {}
@@ -94,27 +94,6 @@ impl<R: Runtime, D: Drive> Future for Attend<R, D> {
         }
         Poll::Pending
     }
-}
-
-/// Registers the task to be woken at `until` or earlier. Keeps a timer that ends earlier: deadlines move away with
-/// every answer, and a look too many is cheaper than a timer each.
-fn wait_until<R: Runtime>(
-    runtime: &R,
-    timer: &mut Option<(Instant, Pin<Box<R::Timer>>)>,
-    cx: &mut Context<'_>,
-    until: Instant,
-) -> Poll<()> {
-    if until == Instant::NEVER {
-        *timer = None;
-        return Poll::Pending;
-    }
-    let fits = timer.take_if(|(at, _)| *at <= until);
-    let (_, ends) = timer.insert(fits.unwrap_or_else(|| (until, Box::pin(runtime.timer(until)))));
-    let ended = ends.as_mut().poll(cx);
-    if ended.is_ready() {
-        *timer = None;
-    }
-    ended
 }
 
 /// The task at its seat; leaves it when dropped.

@@ -1,5 +1,6 @@
 //! Blocking on a future while driving the seats that it depends on.
 
+use core::cell::{Cell, RefCell};
 use core::fmt;
 use core::future::Future;
 use core::pin::pin;
@@ -34,9 +35,6 @@ impl core::error::Error for TimedOut {}
 ///
 /// # Errors
 /// [`TimedOut`] when `deadline` comes first.
-///
-/// # Panics
-/// With more than 64 seats.
 pub fn block_on<F: Future>(
     seats: &[&dyn Driven],
     deadline: Instant,
@@ -49,19 +47,15 @@ pub fn block_on<F: Future>(
 ///
 /// # Errors
 /// [`TimedOut`] when `deadline` comes first.
-///
-/// # Panics
-/// With more than 64 seats.
 pub fn block_on_with<F: Future>(
     pause: Pause,
     seats: &[&dyn Driven],
     deadline: Instant,
     future: F,
 ) -> Result<F::Output, TimedOut> {
-    assert!(seats.len() <= 64, "a blocked caller drives at most 64 seats");
     let parker = Parker::take();
     let waker = Waker::from(Arc::clone(&parker));
-    let mut stay = Stay { seats, user: User::new(), touched: 0, wakes: Wakes::new() };
+    let mut stay = Stay::new(seats);
     let result = run(&mut stay, &parker, &waker, pause, deadline, future);
     drop(stay);
     Parker::give_back(parker);
@@ -105,21 +99,39 @@ fn run<F: Future>(
 struct Stay<'a> {
     seats: &'a [&'a dyn Driven],
     user: User,
-    /// One bit for each seat that was driven, or sat at.
-    touched: u64,
     wakes: Wakes,
+    /// Where the seats of the block further up the stack begin in [`DRIVEN`].
+    outer: usize,
 }
 
-impl Stay<'_> {
+thread_local! {
+    /// The seats that this thread is blocked on, by address; those of the innermost block begin at [`BASE`].
+    static DRIVEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static BASE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether this thread is blocked on the seat at `address` and will drive it before it sleeps: then whoever watches it
+/// need not be woken for what this thread just commanded.
+pub(super) fn driven_here(address: usize) -> bool {
+    DRIVEN.with_borrow(|driven| driven[BASE.get()..].contains(&address))
+}
+
+impl<'a> Stay<'a> {
+    fn new(seats: &'a [&'a dyn Driven]) -> Self {
+        let outer = BASE.get();
+        DRIVEN.with_borrow_mut(|driven| {
+            BASE.set(driven.len());
+            driven.extend(seats.iter().map(|seat| seat.address()));
+        });
+        Self { seats, user: User::new(), wakes: Wakes::new(), outer }
+    }
+
     fn drive(&mut self, now: Instant) -> Drove {
         let mut all = Drove::Idle;
-        for (index, seat) in self.seats.iter().enumerate() {
-            match seat.try_drive(self.user, now, &mut self.wakes) {
-                Some(Drove::Busy) => all = Drove::Busy,
-                Some(Drove::Idle) => {}
-                None => continue,
+        for seat in self.seats {
+            if seat.try_drive(self.user, now, &mut self.wakes) == Some(Drove::Busy) {
+                all = Drove::Busy;
             }
-            self.touched |= 1 << index;
         }
         self.wakes.fire();
         all
@@ -129,8 +141,7 @@ impl Stay<'_> {
     fn sleep(&mut self, parker: &Parker, waker: &Waker, now: Instant, deadline: Instant) {
         let mut until = deadline;
         let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
-        for (index, seat) in self.seats.iter().enumerate() {
-            self.touched |= 1 << index;
+        for seat in self.seats {
             let sat = seat.sit(self.user, waker, now, &mut self.wakes);
             self.wakes.fire();
             match sat {
@@ -148,11 +159,11 @@ impl Stay<'_> {
 
 impl Drop for Stay<'_> {
     fn drop(&mut self) {
+        DRIVEN.with_borrow_mut(|driven| driven.truncate(BASE.get()));
+        BASE.set(self.outer);
         let moment = now();
-        for (index, seat) in self.seats.iter().enumerate() {
-            if self.touched & 1 << index != 0 {
-                seat.leave(self.user, moment, &mut self.wakes);
-            }
+        for seat in self.seats {
+            seat.leave(self.user, moment, &mut self.wakes);
         }
         self.wakes.fire();
     }

@@ -11,7 +11,8 @@
 //! 1. **Arm, look again, sleep.** The watcher drives and arms in one hold of the mutex. It sleeps only if the drive
 //!    found nothing and `arm` said so; from then on whatever happens makes the descriptor readable.
 //! 2. **Who touches, settles.** Whoever gives a command to the machine or drives it while the watcher sleeps arms it
-//!    again before leaving, and wakes the watcher if there is more to do or a deadline came nearer.
+//!    again before leaving, and wakes the watcher if there is more to do or a deadline came nearer. (A blocked caller
+//!    that commands a seat it is blocked on settles when it sleeps or leaves, as it drives the seat until then.)
 //! 3. **Who leaves, hands over.** A watcher that leaves makes the head of the queue the watcher and wakes it, in one
 //!    hold of the mutex. So while anybody waits there is a watcher, and it is awake, or asleep under rule 1.
 //!
@@ -89,7 +90,9 @@ impl<D: Drive> Seat<D> {
         let mut wakes = Wakes::new();
         let mut shared = self.lock();
         let answer = command(&mut shared.machine, &mut wakes);
-        shared.settle(now, &mut wakes);
+        if !block::driven_here(self.address()) {
+            shared.settle(now, &mut wakes);
+        }
         drop(shared);
         wakes.fire();
         answer
@@ -131,6 +134,9 @@ pub trait Driven: Sync {
     /// Ends `user`'s stay.
     #[doc(hidden)]
     fn leave(&self, user: User, now: Instant, wakes: &mut Wakes);
+    /// Tells this seat from all others while it lives.
+    #[doc(hidden)]
+    fn address(&self) -> usize;
     /// What the watcher sleeps on.
     #[doc(hidden)]
     fn watched_fd(&self) -> BorrowedFd<'_>;
@@ -189,6 +195,10 @@ impl<D: Drive> Driven for Seat<D> {
         let mut shared = self.lock();
         shared.watch.leave(user, wakes);
         shared.settle(now, wakes);
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
     }
 
     fn watched_fd(&self) -> BorrowedFd<'_> {
