@@ -8,6 +8,7 @@
 pub mod client;
 mod resolve;
 pub mod server;
+mod stream;
 
 pub use client::{
     Ask, Call, CallError, ClientConfig, Connection, Hello, Reason, Remote, Reply, Standing, WhileDown,

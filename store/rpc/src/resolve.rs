@@ -1,7 +1,8 @@
 //! Names to addresses.
 
+use core::net::SocketAddr;
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 
 /// The addresses of `host:port`; IPv6 in brackets. Asks the system's resolver and so may block for seconds: call it
 /// where that does no harm, never in a task.

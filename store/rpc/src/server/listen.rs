@@ -1,13 +1,24 @@
 //! Accepting connections.
 
+use core::future::{Future, poll_fn};
+use core::net::SocketAddr;
+use core::pin::Pin;
+use core::task::Poll;
 use core::time::Duration;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use springtide_driver::{Pause, Runtime, Shutdown};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketFlags, accept_with, send};
+use springtide_core::error::Code;
+use springtide_driver::{Alarm, Begun, Interest, Pause, Ready, Runtime, Shutdown};
 
 use super::Service;
+use super::guests::Guests;
+use super::session::{Session, farewell};
+use crate::stream;
 
 /// What bounds a server and each of its connections.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +102,100 @@ pub async fn serve<R: Runtime, S: Service>(
     service: Arc<S>,
     shutdown: Shutdown,
 ) -> io::Result<()> {
-    let _ = (runtime, listener, service);
-    shutdown.begun().await;
+    let Listener { socket, config } = listener;
+    let mut ready = runtime.ready(socket.into())?;
+    let guests = Arc::new(Guests::default());
+    let mut begun = shutdown.begun();
+    let mut pause = FIRST_PAUSE;
+    while let Some(accepted) = accept(&mut ready, &mut begun).await {
+        match accepted {
+            Ok(socket) => {
+                pause = FIRST_PAUSE;
+                if let Err(error) = welcome(&runtime, socket, &service, config, &shutdown, &guests) {
+                    tracing::warn!(%error, "a connection cannot be served");
+                }
+            }
+            Err(error) => match Trouble::of(&error) {
+                Trouble::Theirs => {}
+                Trouble::Ours => {
+                    tracing::warn!(%error, ?pause, "no connection can be accepted for a while");
+                    wait(&runtime, pause, &mut begun).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Trouble::Fatal => return Err(error),
+            },
+        }
+    }
+    drop(ready);
+    guests.gone().await;
     Ok(())
+}
+
+/// How long to wait for descriptors or memory before accepting is tried again.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The next connection; `None` at shutdown.
+async fn accept<Rd: Ready>(ready: &mut Rd, begun: &mut Begun) -> Option<io::Result<OwnedFd>> {
+    poll_fn(|cx| {
+        if Pin::new(&mut *begun).poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        ready.poll_io(cx, Interest::Read, |fd| Ok(accept_with(fd, flags)?)).map(Some)
+    })
+    .await
+}
+
+fn welcome<R: Runtime, S: Service>(
+    runtime: &R,
+    socket: OwnedFd,
+    service: &Arc<S>,
+    config: ServerConfig,
+    shutdown: &Shutdown,
+    guests: &Arc<Guests>,
+) -> io::Result<()> {
+    let Some(guest) = guests.admit(config.connections) else {
+        let mut last = Vec::new();
+        farewell(&mut last, Code::BUSY, "this server has as many connections as it may; try again later");
+        // A new socket has room for one line; if not, closing says enough.
+        let _ = send(&socket, &last, SendFlags::NOSIGNAL);
+        return Ok(());
+    };
+    stream::tune(socket.as_fd(), config.stall)?;
+    let ready = runtime.ready(socket)?;
+    let session = Session::new(runtime.clone(), ready, Arc::clone(service), config, shutdown.begun(), guest);
+    drop(runtime.spawn(session));
+    Ok(())
+}
+
+/// Waits for `pause`, or for the shutdown.
+async fn wait<R: Runtime>(runtime: &R, pause: Duration, begun: &mut Begun) {
+    let mut alarm = Alarm::new(runtime.clone());
+    let until = runtime.now() + pause;
+    poll_fn(|cx| {
+        let shutdown = Pin::new(&mut *begun).poll(cx);
+        if shutdown.is_ready() { shutdown } else { alarm.poll(cx, until) }
+    })
+    .await;
+}
+
+/// Who is to blame when a connection cannot be accepted.
+enum Trouble {
+    /// The peer went away in the meantime, or its network did.
+    Theirs,
+    /// This process or host has too little of something.
+    Ours,
+    /// The listening socket is of no use.
+    Fatal,
+}
+
+impl Trouble {
+    fn of(error: &io::Error) -> Self {
+        match Errno::from_io_error(error) {
+            Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => Self::Ours,
+            Some(Errno::BADF | Errno::INVAL | Errno::NOTSOCK | Errno::OPNOTSUPP) | None => Self::Fatal,
+            Some(_) => Self::Theirs,
+        }
+    }
 }

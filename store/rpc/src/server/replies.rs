@@ -1,12 +1,11 @@
 //! Where replies go: into the connection's output at once, or later from anywhere.
 
-use core::convert::Infallible;
 use core::fmt;
 use core::task::Waker;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use springtide_core::error::Code;
-use springtide_core::wire::frame::{Header, encode};
+use springtide_core::wire::frame::{HEADER, Header, MAX_BODY, encode};
 
 /// Collects the replies to one read's requests.
 #[derive(Debug)]
@@ -27,7 +26,7 @@ impl<'a> Replies<'a> {
 
     /// Refuses a request with one line of text for people.
     pub fn refuse(&mut self, request: &Header, status: Code, text: impl fmt::Display) {
-        append(self.out, request, status, |out| line(out, &text));
+        refuse(self.out, request, status, text);
     }
 
     /// Leaves a request to be answered later, from any thread.
@@ -164,11 +163,22 @@ impl Late {
     }
 }
 
+/// Appends a reply. One that is longer than a frame may be becomes a refusal that says so.
 fn append(out: &mut Vec<u8>, request: &Header, status: Code, body: impl FnOnce(&mut Vec<u8>)) {
-    let Ok(()) = encode(out, &request.reply(status), |out| {
+    let start = out.len() + HEADER;
+    let whole = encode(out, &request.reply(status), |out| {
         body(out);
-        Ok::<_, Infallible>(())
+        if out.len() - start > MAX_BODY { Err(out.len() - start) } else { Ok(()) }
     });
+    if let Err(len) = whole {
+        let text = format_args!("the answer would have {len} bytes, {MAX_BODY} are allowed; ask for less");
+        refuse(out, request, Code::BUFFER_OVERFLOW, text);
+    }
+}
+
+/// Appends a refusal with one line of text.
+pub(super) fn refuse(out: &mut Vec<u8>, request: &Header, status: Code, text: impl fmt::Display) {
+    append(out, request, status, |out| line(out, &text));
 }
 
 fn line(out: &mut Vec<u8>, text: &dyn fmt::Display) {
