@@ -2,11 +2,11 @@
 
 use core::fmt;
 use core::future::Future;
+use core::net::SocketAddr;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use springtide_core::time::Instant;

@@ -10,6 +10,8 @@ use springtide_core::wire::frame::Method;
 pub struct ClientConfig {
     /// How long connecting and saying hello may take. Default 3 s.
     pub connect: Duration,
+    /// A peer that the network does not reach for this long is given up. Default 15 s.
+    pub silence: Duration,
     /// First and longest pause before connecting is tried again; doubles in between. Default 20 ms and 2 s.
     pub backoff: (Duration, Duration),
     /// What becomes of calls while the peer cannot be reached. Default [`WhileDown::Refuse`].
@@ -26,6 +28,7 @@ impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(3),
+            silence: Duration::from_secs(15),
             backoff: (Duration::from_millis(20), Duration::from_secs(2)),
             while_down: WhileDown::Refuse,
             calls: 65_536,

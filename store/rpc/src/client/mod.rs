@@ -4,6 +4,7 @@ mod call;
 mod config;
 mod connection;
 mod error;
+mod link;
 mod table;
 
 pub use call::{Ask, Call, Remote, Reply};

@@ -51,6 +51,8 @@ struct Slot {
     waker: Option<Waker>,
     /// `Some` from its end until its future takes it.
     answer: Option<Answer>,
+    /// Survives the end of its connection.
+    kept: bool,
 }
 
 /// The calls of one connection, by request id.
@@ -90,7 +92,7 @@ impl Table {
     pub(crate) fn insert(&mut self, deadline: Instant) -> RequestId {
         self.earliest = self.earliest.min(deadline);
         self.open += 1;
-        self.slots.insert(Slot { deadline, waker: None, answer: None })
+        self.slots.insert(Slot { deadline, waker: None, answer: None, kept: false })
     }
 
     /// Until when the call waits; `None` if it has ended.
@@ -138,7 +140,7 @@ impl Table {
     /// Ends every call whose deadline has come.
     pub(crate) fn expire(&mut self, now: Instant, wakes: &mut Wakes) {
         if self.earliest.reached(now) {
-            self.fail_if(wakes, |deadline| deadline.reached(now).then_some(CallError::Timeout));
+            self.fail_if(wakes, |slot| slot.deadline.reached(now).then_some(CallError::Timeout));
         }
     }
 
@@ -147,10 +149,21 @@ impl Table {
         self.fail_if(wakes, |_| Some(error.clone()));
     }
 
-    fn fail_if(&mut self, wakes: &mut Wakes, why: impl Fn(Instant) -> Option<CallError>) {
+    /// Ends every call but `kept`, whose ids may be stale.
+    pub(crate) fn fail_others(
+        &mut self,
+        kept: impl Iterator<Item = RequestId>,
+        error: &CallError,
+        wakes: &mut Wakes,
+    ) {
+        kept.for_each(|id| self.slots.get_mut(id).into_iter().for_each(|slot| slot.kept = true));
+        self.fail_if(wakes, |slot| (!core::mem::take(&mut slot.kept)).then(|| error.clone()));
+    }
+
+    fn fail_if(&mut self, wakes: &mut Wakes, why: impl Fn(&mut Slot) -> Option<CallError>) {
         self.earliest = Instant::NEVER;
         for (_, slot) in self.slots.iter_mut().filter(|(_, slot)| slot.answer.is_none()) {
-            let Some(error) = why(slot.deadline) else {
+            let Some(error) = why(slot) else {
                 self.earliest = self.earliest.min(slot.deadline);
                 continue;
             };
