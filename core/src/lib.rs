@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+pub mod address;
 pub mod checksum;
 pub mod client;
 pub mod error;
