@@ -1,3 +1,55 @@
-//! Tasks of the workspace.
+//! Tasks of the workspace: `cargo xtask setup`, `cargo xtask test`.
 #![forbid(unsafe_code)]
-fn main() {}
+
+mod setup;
+mod tally;
+mod test;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the workspace.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Install what the tests need. Says what it does; run twice, it does nothing the second time.
+    Setup,
+    /// Run every test: unit, integration and documentation tests, the house checks, the proof that the core needs no
+    /// std. Installs nothing; what this machine cannot run is counted as skipped.
+    Test(test::Args),
+}
+
+fn main() -> ExitCode {
+    let done = match Args::parse().task {
+        Task::Setup => setup::run(),
+        Task::Test(args) => test::run(&args),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map_or_else(|| here.to_path_buf(), Path::to_path_buf)
+}
+
+/// Whether `program` is on the path.
+fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
