@@ -19,7 +19,7 @@ impl Tally {
         *if passed { &mut self.passed } else { &mut self.failed } += 1;
     }
 
-    /// Counts tests that no runner ran because they are marked `#[ignore]`.
+    /// Counts tests that no runner ran because they are marked to be ignored.
     pub(crate) fn ignore(&mut self, tests: u64) {
         self.ignored += tests;
     }
