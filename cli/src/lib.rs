@@ -1,10 +1,19 @@
 //! The `springtide` command as a library: what its `main` calls, and what its tests look at.
 //!
+//! - [`args`]: the command line; [`config`]: the file and the environment behind it
+//! - [`commands`]: what each command does
 //! - [`size`], [`duration`], [`fraction`], [`address`]: values as people write them
+//! - [`output`], [`progress`], [`logging`], [`exit`]: what people and programs get to see
+//! - [`signals`], [`latency`]: tools of the commands
 #![forbid(unsafe_code)]
 
 pub mod address;
 pub mod duration;
 pub mod exit;
 pub mod fraction;
+pub mod latency;
+pub mod logging;
+pub mod output;
+pub mod progress;
+pub mod signals;
 pub mod size;
