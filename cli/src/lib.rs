@@ -8,6 +8,9 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod args;
+pub mod commands;
+pub mod config;
 pub mod duration;
 pub mod exit;
 pub mod fraction;

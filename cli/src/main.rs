@@ -1,3 +1,8 @@
 //! The `springtide` command.
 #![forbid(unsafe_code)]
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    springtide_cli::commands::main()
+}
