@@ -1,0 +1,84 @@
+//! Doubly linked lists of slots; the links live in the slots' own state.
+
+use super::chunks::Chunks;
+
+/// No slot.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A slot's neighbours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    older: u32,
+    newer: u32,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self { older: NONE, newer: NONE }
+    }
+}
+
+/// State that holds a link.
+pub(super) trait Linked {
+    fn link(&self) -> Link;
+    fn link_mut(&mut self) -> &mut Link;
+}
+
+/// Slots in order, from the oldest to the newest. A slot is in at most one list; its owner knows in which.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List {
+    oldest: u32,
+    newest: u32,
+    len: u32,
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self { oldest: NONE, newest: NONE, len: 0 }
+    }
+}
+
+impl List {
+    /// How many slots are in it.
+    pub(super) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// The oldest slot.
+    pub(super) const fn oldest(&self) -> Option<u32> {
+        if self.oldest == NONE { None } else { Some(self.oldest) }
+    }
+
+    /// Puts `slot`, which is in no list, at the newest end.
+    pub(super) fn push<T: Linked>(&mut self, nodes: &mut Chunks<T>, slot: u32) {
+        *nodes[slot].link_mut() = Link { older: self.newest, newer: NONE };
+        match self.newest {
+            NONE => self.oldest = slot,
+            newest => nodes[newest].link_mut().newer = slot,
+        }
+        self.newest = slot;
+        self.len += 1;
+    }
+
+    /// Takes `slot`, which is in this list, out.
+    pub(super) fn unlink<T: Linked>(&mut self, nodes: &mut Chunks<T>, slot: u32) {
+        let Link { older, newer } = nodes[slot].link();
+        match older {
+            NONE => self.oldest = newer,
+            older => nodes[older].link_mut().newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => nodes[newer].link_mut().older = older,
+        }
+        self.len -= 1;
+    }
+
+    /// Makes `slot`, which is in this list, the newest.
+    pub(super) fn renew<T: Linked>(&mut self, nodes: &mut Chunks<T>, slot: u32) {
+        if self.newest != slot {
+            self.unlink(nodes, slot);
+            self.push(nodes, slot);
+        }
+    }
+}
