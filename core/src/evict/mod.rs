@@ -8,17 +8,21 @@
 //! state of all entries. No policy keeps more than [`BYTES_PER_ENTRY`] for each slot, ghosts included.
 
 mod chunks;
+mod ghost;
 mod list;
 mod lru;
+mod s3fifo;
 
 use core::fmt;
 use core::str::FromStr;
 
 pub use lru::Lru;
+pub use s3fifo::S3Fifo;
 
 /// The most that a policy keeps for each slot in use, ghosts included.
 pub const BYTES_PER_ENTRY: usize = 48;
 const _: () = assert!(Lru::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
+const _: () = assert!(S3Fifo::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 
 /// Decides which entry goes when room is needed.
 ///
@@ -75,16 +79,19 @@ pub enum Kind {
     /// Least recently used first.
     #[default]
     Lru,
+    /// Three queues: a small one on trial, a main one, and the ghosts.
+    S3Fifo,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Lru];
+    pub const ALL: [Self; 2] = [Self::Lru, Self::S3Fifo];
 
     /// The name that users type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lru => "lru",
+            Self::S3Fifo => "s3fifo",
         }
     }
 }
@@ -126,12 +133,14 @@ pub struct Evictor(Inner);
 #[derive(Clone, Debug)]
 enum Inner {
     Lru(Lru),
+    S3Fifo(S3Fifo),
 }
 
 macro_rules! each {
     ($self:ident, $policy:ident => $call:expr) => {
         match &mut $self.0 {
             Inner::Lru($policy) => $call,
+            Inner::S3Fifo($policy) => $call,
         }
     };
 }
@@ -141,6 +150,7 @@ impl Evictor {
     pub fn new(kind: Kind) -> Self {
         Self(match kind {
             Kind::Lru => Inner::Lru(Lru::default()),
+            Kind::S3Fifo => Inner::S3Fifo(S3Fifo::default()),
         })
     }
 
@@ -148,6 +158,7 @@ impl Evictor {
     pub const fn kind(&self) -> Kind {
         match &self.0 {
             Inner::Lru(_) => Kind::Lru,
+            Inner::S3Fifo(_) => Kind::S3Fifo,
         }
     }
 }
@@ -178,6 +189,7 @@ impl Policy for Evictor {
     fn len(&self) -> usize {
         match &self.0 {
             Inner::Lru(p) => p.len(),
+            Inner::S3Fifo(p) => p.len(),
         }
     }
 }

@@ -147,7 +147,7 @@ fn names_are_read_as_they_are_written() {
         assert_eq!(Evictor::new(kind).kind(), kind);
     }
     assert_eq!("LRU".parse::<Kind>(), Err(UnknownPolicy));
-    assert!(UnknownPolicy.to_string().contains("there are lru"));
+    assert!(UnknownPolicy.to_string().contains("there are lru, s3fifo"));
 }
 
 #[test]
@@ -161,4 +161,25 @@ fn lru_gives_up_in_order_of_use() {
         slot
     });
     assert_eq!(order, [1, 2, 3, 0]);
+}
+
+#[test]
+fn s3fifo_lets_a_scan_pass_and_knows_who_comes_back() {
+    let mut s3 = S3Fifo::default();
+    let evict = |s3: &mut S3Fifo| {
+        let slot = (0..100).find_map(|_| s3.victim(8, &mut |_| Keep::Take)).unwrap();
+        s3.remove(slot, Removed::Evicted);
+        slot
+    };
+    (0..10).for_each(|slot| s3.insert(slot, mix(u64::from(slot) + 1)));
+    s3.touch(0);
+    let gone = evict(&mut s3);
+    assert_eq!(gone, 1, "the oldest that was not read");
+    // It comes back, and a scan does not drive it out again.
+    s3.insert(gone, mix(2));
+    for key in 100..200 {
+        let slot = evict(&mut s3);
+        assert!(slot > 1, "{slot} was read, the scan was not");
+        s3.insert(slot, mix(key));
+    }
 }
