@@ -9,8 +9,10 @@ use crate::range::{GRANULE, granules};
 mod bins;
 mod nodes;
 mod offset;
+mod uniform;
 
 pub use offset::{LOOKS, OffsetAllocator};
+pub use uniform::{UniformAllocator, Waste};
 /// No entry, in the tables of the allocators.
 const NONE: u32 = u32::MAX;
 
