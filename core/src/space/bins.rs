@@ -51,40 +51,60 @@ impl Bin {
     }
 }
 
+/// The first entry of a bin's list.
+///
+/// Its length is kept here, as whether it fits is then known without a look at the entry, which is often out of the
+/// cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Head {
+    /// The entry, or [`NONE`].
+    pub(super) id: u32,
+    /// Its length in granules; zero for `NONE`.
+    pub(super) len: u64,
+}
+
+impl Head {
+    /// No entry.
+    pub(super) const NONE: Self = Self { id: NONE, len: 0 };
+}
+
 /// The first entry of every bin's list.
 #[derive(Clone, Debug)]
 pub(super) struct Bins {
     coarse: u64,
     fine: [u32; COARSE],
-    heads: Box<[u32]>,
+    heads: Box<[Head]>,
 }
 
 impl Bins {
     /// Empty lists.
     pub(super) fn new() -> Self {
-        Self { coarse: 0, fine: [0; COARSE], heads: vec![NONE; BINS].into_boxed_slice() }
+        Self { coarse: 0, fine: [0; COARSE], heads: vec![Head::NONE; BINS].into_boxed_slice() }
     }
 
-    /// The first entry of `bin`, or [`NONE`].
+    /// The first entry of `bin`.
     #[inline]
-    pub(super) fn head(&self, bin: Bin) -> u32 {
+    pub(super) fn head(&self, bin: Bin) -> Head {
         self.heads[bin.0]
     }
 
-    /// Makes `entry` ([`NONE`] for nothing) the first of `bin`.
+    /// Makes `head` the first of `bin`.
     #[inline]
-    pub(super) fn set_head(&mut self, bin: Bin, entry: u32) {
-        self.heads[bin.0] = entry;
+    pub(super) fn set_head(&mut self, bin: Bin, head: Head) {
+        let place = &mut self.heads[bin.0];
+        let (was, is) = (place.id != NONE, head.id != NONE);
+        *place = head;
+        if was != is {
+            self.mark(bin);
+        }
+    }
+
+    /// Turns the mark of `bin` over: it has become empty, or is no longer.
+    fn mark(&mut self, bin: Bin) {
         let (coarse, fine) = (bin.0 >> FINE_BITS, bin.0 & (FINE - 1));
-        if entry != NONE {
-            self.fine[coarse] |= 1 << fine;
-            self.coarse |= 1 << coarse;
-            return;
-        }
-        self.fine[coarse] &= !(1 << fine);
-        if self.fine[coarse] == 0 {
-            self.coarse &= !(1 << coarse);
-        }
+        self.fine[coarse] ^= 1 << fine;
+        self.coarse &= !(1 << coarse);
+        self.coarse |= u64::from(self.fine[coarse] != 0) << coarse;
     }
 
     /// The lowest bin from `bin` up that is not empty.
@@ -142,13 +162,13 @@ mod tests {
         let mut bins = Bins::new();
         assert_eq!((bins.first_from(Bin(0)), bins.last()), (None, None));
         for at in [3, 40, 2_047] {
-            bins.set_head(Bin(at), 9);
+            bins.set_head(Bin(at), Head { id: 9, len: 1 });
         }
         assert_eq!(bins.first_from(Bin(0)), Some(Bin(3)));
         assert_eq!(bins.first_from(Bin(4)), Some(Bin(40)));
         assert_eq!(bins.first_from(Bin(41)), Some(Bin(2_047)));
         assert_eq!(bins.first_from(Bin(2_048)), None);
-        bins.set_head(Bin(2_047), NONE);
+        bins.set_head(Bin(2_047), Head::NONE);
         assert_eq!(bins.first_from(Bin(41)), None);
         assert_eq!(bins.last(), Some(Bin(40)));
     }

@@ -21,12 +21,14 @@ pub(super) enum Kind {
 }
 
 /// One piece: half a cache line, so that none lies across two.
+///
+/// A live piece knows whether its neighbours are holes: to free it, only neighbours that it joins are read.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Node {
     /// First granule.
     pub(super) offset: u64,
-    /// Length in granules, shifted by two, and the kind.
+    /// Length in granules above; below it [`BEFORE`] and [`AFTER`], and the kind.
     tag: u64,
     /// The piece before this one in the segment.
     pub(super) prev: u32,
@@ -38,20 +40,20 @@ pub(super) struct Node {
     pub(super) bin_next: u32,
 }
 
+/// The piece before a live one is a hole.
+pub(super) const BEFORE: u64 = 1 << 2;
+/// The piece after a live one is a hole.
+pub(super) const AFTER: u64 = 1 << 3;
+const LEN_SHIFT: u32 = 4;
+
 impl Node {
     const VACANT: Self =
         Self { offset: 0, tag: Kind::Vacant as u64, prev: NONE, next: NONE, bin_prev: NONE, bin_next: NONE };
 
-    /// A piece of `len` granules from `offset`, between `prev` and `next`.
-    #[inline]
-    pub(super) const fn new(kind: Kind, offset: u64, len: u64, prev: u32, next: u32) -> Self {
-        Self { offset, tag: len << 2 | kind as u64, prev, next, bin_prev: NONE, bin_next: NONE }
-    }
-
     /// Length in granules.
     #[inline]
     pub(super) const fn len(&self) -> u64 {
-        self.tag >> 2
+        self.tag >> LEN_SHIFT
     }
 
     /// Whether the piece is of `kind`.
@@ -60,10 +62,28 @@ impl Node {
         self.tag & 3 == kind as u64
     }
 
-    /// Makes it `len` granules of `kind`.
+    /// Whether the neighbour at `side` ([`BEFORE`] or [`AFTER`]) is a hole, for a live piece.
+    #[inline]
+    pub(super) const fn has_hole(&self, side: u64) -> bool {
+        self.tag & side != 0
+    }
+
+    /// Notes that the neighbour at `side` is a hole now.
+    #[inline]
+    pub(super) const fn note_hole(&mut self, side: u64) {
+        self.tag |= side;
+    }
+
+    /// Notes that the neighbour at `side` is live now.
+    #[inline]
+    pub(super) const fn note_live(&mut self, side: u64) {
+        self.tag &= !side;
+    }
+
+    /// Makes it `len` granules of `kind`, beside no hole.
     #[inline]
     pub(super) const fn set(&mut self, kind: Kind, len: u64) {
-        self.tag = len << 2 | kind as u64;
+        self.tag = len << LEN_SHIFT | kind as u64;
     }
 }
 
@@ -102,21 +122,19 @@ impl Nodes {
         &mut self.chunks[(id >> CHUNK_BITS) as usize][id as usize & (CHUNK - 1)]
     }
 
-    /// Puts `node` in; `None` when 2³² − 1 are in use.
+    /// A node to fill in; `None` when 2³² − 1 are in use.
     #[inline]
-    pub(super) fn add(&mut self, node: Node) -> Option<u32> {
+    pub(super) fn add(&mut self) -> Option<u32> {
         let id = self.vacant;
         if id == NONE {
-            return self.add_fresh(node);
+            return self.add_fresh();
         }
-        let place = self.at_mut(id);
-        let next = place.bin_next;
-        *place = node;
-        self.vacant = next;
+        self.vacant = self.at(id).bin_next;
         Some(id)
     }
 
-    fn add_fresh(&mut self, node: Node) -> Option<u32> {
+    #[cold]
+    fn add_fresh(&mut self) -> Option<u32> {
         let id = self.fresh;
         if id == NONE {
             return None;
@@ -126,14 +144,16 @@ impl Nodes {
             self.chunks.push(chunk.try_into().expect("a chunk has its length"));
         }
         self.fresh += 1;
-        *self.at_mut(id) = node;
         Some(id)
     }
 
     /// Takes node `id` out; it is used again first.
     #[inline]
     pub(super) fn remove(&mut self, id: u32) {
-        *self.at_mut(id) = Node { bin_next: self.vacant, ..Node::VACANT };
+        let vacant = self.vacant;
+        let node = self.at_mut(id);
+        node.set(Kind::Vacant, 0);
+        node.bin_next = vacant;
         self.vacant = id;
     }
 }

@@ -5,8 +5,8 @@
 //! that their like left; the first hole of the next longer bin, of which every hole is long enough; and, before it
 //! gives up, one of the first [`LOOKS`] holes of its own bin. The last freed is the first used.
 
-use super::bins::{Bin, Bins};
-use super::nodes::{Kind, Node, Nodes};
+use super::bins::{Bin, Bins, Head};
+use super::nodes::{AFTER, BEFORE, Kind, Nodes};
 use super::{Handle, Misuse, NONE, granules_of};
 use crate::range::{Extent, GRANULE};
 
@@ -40,7 +40,7 @@ impl OffsetAllocator {
             largest: Largest { len: 0, count: 0 },
         };
         if len > 0 {
-            let all = new.nodes.add(Node::new(Kind::Hole, 0, len, NONE, NONE)).expect("the table is empty");
+            let all = new.nodes.add().expect("the table is empty");
             new.link(all, len);
         }
         new
@@ -51,7 +51,7 @@ impl OffsetAllocator {
     pub fn allocate(&mut self, len: u64) -> Option<(Extent, Handle)> {
         let want = granules_of(len)?;
         let hole = self.find(want)?;
-        let id = self.take(hole, want)?;
+        let id = if hole.len == want { self.take_all(hole) } else { self.take_front(hole, want)? };
         self.used += want;
         let offset = self.nodes.at(id).offset * GRANULE;
         Some((Extent::new(offset, want * GRANULE)?, Handle(id)))
@@ -64,31 +64,39 @@ impl OffsetAllocator {
     #[inline]
     pub fn free(&mut self, extent: Extent, handle: Handle) -> Result<(), Misuse> {
         let id = handle.0;
-        let node = *self.nodes.get(id).ok_or(Misuse)?;
-        let held = (node.offset * GRANULE, node.len() * GRANULE);
-        if !node.is(Kind::Live) || held != (extent.offset(), extent.len()) {
+        let node = self.nodes.get(id).ok_or(Misuse)?;
+        let (offset, len) = (node.offset, node.len());
+        if !node.is(Kind::Live) || offset * GRANULE != extent.offset() || len * GRANULE != extent.len() {
             return Err(Misuse);
         }
-        self.used -= node.len();
-        let before = self.hole_at(node.prev);
-        let after = self.hole_at(node.next);
-        match (before, after) {
-            (None, None) => self.link(id, node.len()),
-            (Some(len), None) => {
-                self.skip(id, &node);
-                self.resize(node.prev, len, len + node.len());
+        self.used -= len;
+        let (prev, next) = (node.prev, node.next);
+        match (node.has_hole(BEFORE), node.has_hole(AFTER)) {
+            (false, false) => {
+                self.note_hole(prev, next);
+                self.link(id, len);
             }
-            (None, Some(len)) => {
-                self.skip(id, &node);
-                self.nodes.at_mut(node.next).offset = node.offset;
-                self.resize(node.next, len, len + node.len());
+            (true, false) => {
+                self.nodes.remove(id);
+                self.join(prev, next);
+                self.note_hole(NONE, next);
+                self.grow(prev, len);
             }
-            (Some(low), Some(high)) => {
-                self.skip(id, &node);
-                let hole = *self.nodes.at(node.next);
-                self.unlink(node.next, high);
-                self.skip(node.next, &hole);
-                self.resize(node.prev, low, low + node.len() + high);
+            (false, true) => {
+                self.nodes.remove(id);
+                self.join(prev, next);
+                self.note_hole(prev, NONE);
+                self.nodes.at_mut(next).offset = offset;
+                self.grow(next, len);
+            }
+            (true, true) => {
+                let hole = self.nodes.at(next);
+                let (hole_len, beyond) = (hole.len(), hole.next);
+                self.unlink(next, hole_len);
+                self.nodes.remove(next);
+                self.nodes.remove(id);
+                self.join(prev, beyond);
+                self.grow(prev, len + hole_len);
             }
         }
         Ok(())
@@ -128,7 +136,7 @@ impl OffsetAllocator {
             return self.largest;
         }
         let mut largest = Largest { len: 0, count: 0 };
-        let mut id = self.bins.last().map_or(NONE, |bin| self.bins.head(bin));
+        let mut id = self.bins.last().map_or(NONE, |bin| self.bins.head(bin).id);
         while id != NONE {
             let node = self.nodes.at(id);
             largest.enter(node.len());
@@ -138,95 +146,124 @@ impl OffsetAllocator {
     }
 
     #[inline]
-    fn find(&self, want: u64) -> Option<u32> {
+    fn find(&self, want: u64) -> Option<Head> {
         let own = Bin::of(want);
         let head = self.bins.head(own);
-        if head != NONE && self.nodes.at(head).len() >= want {
+        if head.len >= want {
             return Some(head);
         }
         match self.bins.first_from(own.above()) {
             Some(bin) => Some(self.bins.head(bin)),
-            None => self.look(head, want),
+            None => self.look(head.id, want),
         }
     }
 
     /// The first of the [`LOOKS`] holes from `id` on that is long enough.
     #[cold]
-    fn look(&self, mut id: u32, want: u64) -> Option<u32> {
+    fn look(&self, mut id: u32, want: u64) -> Option<Head> {
         for _ in 0..LOOKS {
             if id == NONE {
                 return None;
             }
             let node = self.nodes.at(id);
             if node.len() >= want {
-                return Some(id);
+                return Some(Head { id, len: node.len() });
             }
             id = node.bin_next;
         }
         None
     }
 
-    /// Makes the first `want` granules of `hole` live. `None` if the node table is full.
+    /// Makes all of `hole` live.
     #[inline]
-    fn take(&mut self, hole: u32, want: u64) -> Option<u32> {
-        let node = *self.nodes.at(hole);
-        let rest = node.len() - want;
-        if rest == 0 {
-            self.unlink(hole, want);
-            self.nodes.at_mut(hole).set(Kind::Live, want);
-            return Some(hole);
+    fn take_all(&mut self, hole: Head) -> u32 {
+        self.unlink(hole.id, hole.len);
+        let node = self.nodes.at_mut(hole.id);
+        node.set(Kind::Live, hole.len);
+        let (prev, next) = (node.prev, node.next);
+        if prev != NONE {
+            self.nodes.at_mut(prev).note_live(AFTER);
         }
-        let live = self.nodes.add(Node::new(Kind::Live, node.offset, want, node.prev, hole))?;
-        if node.prev != NONE {
-            self.nodes.at_mut(node.prev).next = live;
+        if next != NONE {
+            self.nodes.at_mut(next).note_live(BEFORE);
         }
-        let hole_node = self.nodes.at_mut(hole);
-        hole_node.prev = live;
-        hole_node.offset += want;
-        self.resize(hole, node.len(), rest);
-        Some(live)
+        hole.id
     }
 
-    /// The length of piece `id` if it is a hole.
+    /// Makes the first `want` granules of `hole`, which is longer, live. `None` if the node table is full.
     #[inline]
-    fn hole_at(&self, id: u32) -> Option<u64> {
-        if id == NONE {
-            return None;
+    fn take_front(&mut self, hole: Head, want: u64) -> Option<u32> {
+        let id = self.nodes.add()?;
+        let node = self.nodes.at(hole.id);
+        let (offset, prev) = (node.offset, node.prev);
+        let live = self.nodes.at_mut(id);
+        live.set(Kind::Live, want);
+        live.note_hole(AFTER);
+        live.offset = offset;
+        live.prev = prev;
+        live.next = hole.id;
+        if prev != NONE {
+            let before = self.nodes.at_mut(prev);
+            before.next = id;
+            before.note_live(AFTER);
         }
-        let node = self.nodes.at(id);
-        node.is(Kind::Hole).then(|| node.len())
+        let rest = self.nodes.at_mut(hole.id);
+        rest.prev = id;
+        rest.offset = offset + want;
+        self.resize(hole.id, hole.len, hole.len - want);
+        Some(id)
     }
 
-    /// Takes piece `id`, which reads `node`, out of the row.
+    /// Makes `prev` and `next` neighbours: what was between them is gone.
     #[inline]
-    fn skip(&mut self, id: u32, node: &Node) {
-        if node.prev != NONE {
-            self.nodes.at_mut(node.prev).next = node.next;
+    fn join(&mut self, prev: u32, next: u32) {
+        if prev != NONE {
+            self.nodes.at_mut(prev).next = next;
         }
-        if node.next != NONE {
-            self.nodes.at_mut(node.next).prev = node.prev;
+        if next != NONE {
+            self.nodes.at_mut(next).prev = prev;
         }
-        self.nodes.remove(id);
+    }
+
+    /// Tells the live pieces `prev` and `next` that what is between them is a hole now.
+    #[inline]
+    fn note_hole(&mut self, prev: u32, next: u32) {
+        if prev != NONE {
+            self.nodes.at_mut(prev).note_hole(AFTER);
+        }
+        if next != NONE {
+            self.nodes.at_mut(next).note_hole(BEFORE);
+        }
+    }
+
+    #[inline]
+    fn grow(&mut self, id: u32, by: u64) {
+        let len = self.nodes.at(id).len();
+        self.resize(id, len, len + by);
     }
 
     /// Changes the length of hole `id`; its bin only if that changes too.
     #[inline]
     fn resize(&mut self, id: u32, old: u64, new: u64) {
-        if Bin::of(old) == Bin::of(new) {
-            self.largest.leave(old);
-            self.largest.enter(new);
-            self.nodes.at_mut(id).set(Kind::Hole, new);
+        let bin = Bin::of(old);
+        if bin != Bin::of(new) {
+            self.unlink(id, old);
+            self.link(id, new);
             return;
         }
-        self.unlink(id, old);
-        self.link(id, new);
+        self.largest.leave(old);
+        self.largest.enter(new);
+        self.nodes.at_mut(id).set(Kind::Hole, new);
+        if self.bins.head(bin).id == id {
+            self.bins.set_head(bin, Head { id, len: new });
+        }
     }
 
     /// Makes piece `id` a hole of `len`, first in its bin.
     #[inline]
     fn link(&mut self, id: u32, len: u64) {
         let bin = Bin::of(len);
-        let head = self.bins.head(bin);
+        let head = self.bins.head(bin).id;
         let node = self.nodes.at_mut(id);
         node.set(Kind::Hole, len);
         node.bin_prev = NONE;
@@ -234,7 +271,7 @@ impl OffsetAllocator {
         if head != NONE {
             self.nodes.at_mut(head).bin_prev = id;
         }
-        self.bins.set_head(bin, id);
+        self.bins.set_head(bin, Head { id, len });
         self.holes += 1;
         self.largest.enter(len);
     }
@@ -242,17 +279,27 @@ impl OffsetAllocator {
     /// Takes hole `id` of `len` out of its bin.
     #[inline]
     fn unlink(&mut self, id: u32, len: u64) {
-        let Node { bin_prev, bin_next, .. } = *self.nodes.at(id);
-        if bin_next != NONE {
-            self.nodes.at_mut(bin_next).bin_prev = bin_prev;
-        }
-        if bin_prev != NONE {
-            self.nodes.at_mut(bin_prev).bin_next = bin_next;
-        } else {
-            self.bins.set_head(Bin::of(len), bin_next);
-        }
         self.holes -= 1;
         self.largest.leave(len);
+        let node = self.nodes.at(id);
+        let (prev, next) = (node.bin_prev, node.bin_next);
+        let bin = Bin::of(len);
+        let is_first = self.bins.head(bin).id == id;
+        if !is_first {
+            self.nodes.at_mut(prev).bin_next = next;
+        }
+        if next == NONE {
+            if is_first {
+                self.bins.set_head(bin, Head::NONE);
+            }
+            return;
+        }
+        let after = self.nodes.at_mut(next);
+        after.bin_prev = prev;
+        if is_first {
+            let len = after.len();
+            self.bins.set_head(bin, Head { id: next, len });
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::bins::{Bin, Bins};
+use super::bins::{Bin, Bins, Head};
 use super::{Handle, Misuse, NONE, granules_of};
 use crate::range::{Extent, GRANULE};
 
@@ -75,7 +75,7 @@ impl UniformAllocator {
     pub fn allocate(&mut self, len: u64) -> Option<(Extent, Handle)> {
         let want = granules_of(len).filter(|&want| want <= self.page)?;
         let class = Bin::at_least(want);
-        let mut id = self.classes.head(class);
+        let mut id = self.classes.head(class).id;
         if id == NONE {
             id = self.carve(class)?;
         }
@@ -190,13 +190,13 @@ impl UniformAllocator {
 
     /// Puts page `id` first among those of `class` that have a free slot.
     fn list(&mut self, id: u32, class: Bin) {
-        let head = self.classes.head(class);
+        let head = self.classes.head(class).id;
         let page = &mut self.pages[id as usize];
         (page.prev, page.next) = (NONE, head);
         if let Some(next) = self.pages.get_mut(head as usize) {
             next.prev = id;
         }
-        self.classes.set_head(class, id);
+        self.classes.set_head(class, Head { id, len: class.floor() });
     }
 
     /// Takes page `id` out of that list.
@@ -207,7 +207,8 @@ impl UniformAllocator {
         }
         match self.pages.get_mut(prev as usize) {
             Some(page) => page.next = next,
-            None => self.classes.set_head(class, next),
+            None if next == NONE => self.classes.set_head(class, Head::NONE),
+            None => self.classes.set_head(class, Head { id: next, len: class.floor() }),
         }
     }
 }

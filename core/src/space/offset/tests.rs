@@ -18,6 +18,9 @@ fn check(offset: &OffsetAllocator, live: &BTreeMap<u64, u64>) {
         assert_eq!((node.offset, node.prev), (at, prev), "pieces follow one another");
         assert!(node.len() > 0);
         let is_hole = node.is(Kind::Hole);
+        assert_eq!(node.has_hole(BEFORE), after_hole && !is_hole);
+        let next_is_hole = node.next != NONE && offset.nodes.at(node.next).is(Kind::Hole);
+        assert_eq!(node.has_hole(AFTER), next_is_hole && !is_hole);
         assert!(is_hole || node.is(Kind::Live));
         assert!(!(is_hole && after_hole), "two holes side by side");
         if is_hole {
@@ -41,7 +44,9 @@ fn check(offset: &OffsetAllocator, live: &BTreeMap<u64, u64>) {
 fn check_bins(offset: &OffsetAllocator, mut holes: BTreeMap<u32, u64>) {
     let mut from = Bin::of(1);
     while let Some(bin) = offset.bins.first_from(from) {
-        let (mut id, mut prev) = (offset.bins.head(bin), NONE);
+        let head = offset.bins.head(bin);
+        let (mut id, mut prev) = (head.id, NONE);
+        assert_eq!(head.len, offset.nodes.at(id).len());
         assert_ne!(id, NONE, "a bin that is marked has a hole");
         while id != NONE {
             let node = offset.nodes.at(id);
@@ -157,6 +162,24 @@ fn impossible_lengths_find_no_hole() {
     assert_eq!(offset.largest_hole(), 0);
     assert_eq!(offset.free(all, handle), Ok(()));
     assert_eq!(offset.largest_hole(), 1 << 50);
+}
+
+#[test]
+fn the_pieces_of_a_pebibyte_join() {
+    let len = 1 << 50;
+    let mut offset = OffsetAllocator::new(len);
+    let granted: Vec<_> = (0..4).map(|_| offset.allocate(len / 4).unwrap()).collect();
+    let mut model: BTreeMap<u64, u64> = granted.iter().map(|(e, _)| (e.offset(), e.len())).collect();
+    for at in [0, 2, 1, 3] {
+        let (extent, handle) = granted[at];
+        offset.free(extent, handle).unwrap();
+        model.remove(&extent.offset());
+        check(&offset, &model);
+    }
+    let (one, handle) = offset.allocate(64).unwrap();
+    check(&offset, &BTreeMap::from([(0, 64)]));
+    offset.free(one, handle).unwrap();
+    check(&offset, &BTreeMap::new());
 }
 
 /// Fills with one size, frees half at random, refills: as many fit as the segment can hold, both times.
