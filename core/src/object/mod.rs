@@ -1,1 +1,165 @@
 //! What is stored where: the index by (tenant, key), replica states, leases, pins, groups.
+//!
+//! These are the records; [`crate::master`] drives them. An object beyond its key takes 96 bytes, a replica 48, an
+//! index entry 11 to 22; all tables grow by chunks, so that no command waits for a growing table.
+
+mod groups;
+mod index;
+mod table;
+
+use alloc::boxed::Box;
+use core::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use crate::checksum::Checksum;
+use crate::id::{MemberId, ObjectId, TenantId};
+use crate::range::Extent;
+use crate::rng::{Rng, mix};
+use crate::space::Handle;
+use crate::time::Instant;
+
+pub(crate) use groups::Groups;
+pub(crate) use index::Index;
+pub(crate) use table::{NONE, Pool, Table};
+
+/// Hashes tenant and key under a secret, so that peers cannot choose keys that collide.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeyHasher(u64, u64);
+
+impl KeyHasher {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        Self(rng.next_u64(), rng.next_u64())
+    }
+
+    /// The hash of `bytes` of `tenant` (SipHash-1-3).
+    #[inline]
+    pub(crate) fn hash(&self, tenant: TenantId, bytes: &[u8]) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.0 ^ mix(u64::from(tenant.0)), self.1);
+        hasher.write(bytes);
+        hasher.finish()
+    }
+}
+
+/// An object, or an extent granted ahead that has no key yet.
+#[derive(Debug)]
+pub(crate) struct Object {
+    /// Empty for an extent granted ahead.
+    pub(crate) key: Box<[u8]>,
+    pub(crate) hash: u64,
+    /// The value's length; for an extent granted ahead, the longest value it may hold.
+    pub(crate) len: u64,
+    pub(crate) phase: Phase,
+    pub(crate) writer: MemberId,
+    /// When the pin ends: [`Instant::ORIGIN`] for none, [`Instant::NEVER`] for a hard one. While the object is
+    /// written, how long the pin will last.
+    pub(crate) pin: Instant,
+    pub(crate) tenant: TenantId,
+    /// The first of its replicas.
+    pub(crate) replicas: u32,
+}
+
+/// How far an object is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Phase {
+    /// Its put has not ended.
+    Writing {
+        /// When it is given up.
+        deadline: Instant,
+        /// Which request began it.
+        request: u64,
+        /// The put begun before it, and the one after.
+        links: Links,
+    },
+    /// It can be read.
+    Complete {
+        /// When the last lease ends.
+        lease: Instant,
+        checksum: Checksum,
+    },
+}
+
+/// Neighbours in a list through slots; [`NONE`] at the ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Links {
+    pub(crate) prev: u32,
+    pub(crate) next: u32,
+}
+
+impl Links {
+    pub(crate) const ALONE: Self = Self { prev: NONE, next: NONE };
+}
+
+impl Object {
+    /// Whether it is pinned at `now`.
+    pub(crate) fn pinned(&self, now: Instant) -> bool {
+        self.pin > now
+    }
+
+    /// When the last lease ends; the origin while nobody could get one.
+    pub(crate) const fn lease(&self) -> Instant {
+        match self.phase {
+            Phase::Complete { lease, .. } => lease,
+            Phase::Writing { .. } => Instant::ORIGIN,
+        }
+    }
+
+    pub(crate) const fn is_complete(&self) -> bool {
+        matches!(self.phase, Phase::Complete { .. })
+    }
+}
+
+/// One extent that holds, held, or will hold an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replica {
+    pub(crate) extent: Extent,
+    /// Where its segment is in the shard's table.
+    pub(crate) seat: u32,
+    pub(crate) handle: Handle,
+    /// The object's slot; while draining, the drain's.
+    pub(crate) object: u32,
+    /// The object's next replica; the next vacant one of a vacant one.
+    pub(crate) next: u32,
+    /// Neighbours on the same segment.
+    pub(crate) links: Links,
+    pub(crate) state: ReplicaState,
+    /// How many copies read from it.
+    pub(crate) uses: u8,
+}
+
+/// A replica's life: `Reserved → Complete → Draining → Vacant`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReplicaState {
+    /// No replica.
+    Vacant,
+    /// Somebody may be writing it.
+    Reserved,
+    /// It can be read.
+    Complete,
+    /// Its object is gone; it waits for leases, copies or a fence.
+    Draining,
+}
+
+impl Replica {
+    pub(crate) const fn vacant() -> Self {
+        Self {
+            extent: match Extent::new(0, 0) {
+                Some(extent) => extent,
+                None => unreachable!(),
+            },
+            seat: NONE,
+            handle: Handle::from_bits(0),
+            object: NONE,
+            next: NONE,
+            links: Links::ALONE,
+            state: ReplicaState::Vacant,
+            uses: 0,
+        }
+    }
+}
+
+/// The table of objects.
+pub(crate) type Objects = Table<ObjectId, Object>;
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Object>() <= 88 && size_of::<Replica>() <= 48);

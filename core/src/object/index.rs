@@ -1,0 +1,246 @@
+//! The hash index: from a keyed 64-bit hash to the slot of an object. Grows one page at a time.
+//!
+//! Extendible hashing: a directory maps the upper bits of a hash to a page, a page is a small open table that knows
+//! how many of those bits its entries share. A full page splits in two; a directory that is too coarse doubles, which
+//! copies four bytes a page. So no insertion moves more than one page and one directory, however many objects there
+//! are (at 10 M objects about 700 entries and 64 KiB).
+//!
+//! An entry is eight bytes: the hash's upper half and the slot. The caller compares keys; one look-up in 2³² ÷ *n*
+//! compares one key in vain. The hash must be keyed by a secret, or peers can fill one page at will.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Entries of a page: two pages of memory.
+const PAGE: usize = 1_024;
+const MASK: u32 = PAGE as u32 - 1;
+/// A page with this many entries splits: three quarters, so that a miss looks at eight entries on average.
+const SPLIT_AT: u16 = (PAGE / 4 * 3) as u16;
+/// The most bits that the directory uses: the ten below say where in its page an entry belongs.
+const MAX_DEPTH: u8 = 22;
+const EMPTY: u64 = 0;
+
+/// From hashes to slots.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// By the upper `depth` bits of the hash: the number of the page.
+    directory: Vec<u32>,
+    pages: Vec<Page>,
+    depth: u8,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Page {
+    /// Hash above, slot plus one below; zero for none. Linear probing without tombstones.
+    entries: Box<[u64]>,
+    len: u16,
+    /// How many upper bits all hashes here share.
+    depth: u8,
+}
+
+/// The page that an entry belongs to is full and cannot be split: 2²² pages are in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct IndexFull;
+
+const fn entry(hash: u64, slot: u32) -> u64 {
+    hash & 0xffff_ffff_0000_0000 | (slot as u64 + 1)
+}
+
+const fn slot_of(entry: u64) -> u32 {
+    (entry as u32).wrapping_sub(1)
+}
+
+const fn home(entry: u64) -> u32 {
+    (entry >> 32) as u32 & MASK
+}
+
+impl Index {
+    /// An empty index.
+    pub(crate) fn new() -> Self {
+        Self { directory: vec![0], pages: vec![Page::new(0)], depth: 0, len: 0 }
+    }
+
+    /// How many entries there are.
+    #[cfg(test)]
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The slot with this hash for which `is_it` holds.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let page = &self.pages[self.page_of(hash)];
+        let wanted = (hash >> 32) as u32;
+        let mut at = wanted & MASK;
+        loop {
+            let entry = page.entries[at as usize];
+            if entry == EMPTY {
+                return None;
+            }
+            if (entry >> 32) as u32 == wanted && is_it(slot_of(entry)) {
+                return Some(slot_of(entry));
+            }
+            at = (at + 1) & MASK;
+        }
+    }
+
+    /// Enters `slot` under `hash`. The caller knows that it is not there.
+    pub(crate) fn insert(&mut self, hash: u64, slot: u32) -> Result<(), IndexFull> {
+        let mut page = self.page_of(hash);
+        // Two rounds are rare: all entries of a full page went to the same half.
+        while self.pages[page].len >= SPLIT_AT {
+            if self.pages[page].depth == MAX_DEPTH {
+                if usize::from(self.pages[page].len) + 1 == PAGE {
+                    return Err(IndexFull);
+                }
+                break;
+            }
+            self.split(page);
+            page = self.page_of(hash);
+        }
+        self.pages[page].put(entry(hash, slot));
+        self.len += 1;
+        Ok(())
+    }
+
+    /// Takes `slot` out; says whether it was there.
+    pub(crate) fn remove(&mut self, hash: u64, slot: u32) -> bool {
+        let page = self.page_of(hash);
+        let found = self.pages[page].take(entry(hash, slot));
+        self.len -= usize::from(found);
+        found
+    }
+
+    #[inline]
+    fn page_of(&self, hash: u64) -> usize {
+        // In two steps: a shift by all 64 bits would not be one.
+        self.directory[(hash >> 1 >> (63 - self.depth)) as usize] as usize
+    }
+
+    fn split(&mut self, page: usize) {
+        if self.pages[page].depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|&page| [page, page]).collect();
+            self.depth += 1;
+        }
+        let depth = self.pages[page].depth + 1;
+        let sibling = self.pages.len() as u32;
+        let old = core::mem::replace(&mut self.pages[page], Page::new(depth));
+        self.pages.push(Page::new(depth));
+        let first = old.entries.iter().copied().find(|&entry| entry != EMPTY).unwrap_or(EMPTY);
+        self.point_upper_half(first, depth, sibling);
+        for entry in old.entries.iter().copied().filter(|&entry| entry != EMPTY) {
+            let page = self.page_of(entry);
+            self.pages[page].put(entry);
+        }
+    }
+
+    /// Lets the upper half of the directory's range of `member`'s page point to `sibling`.
+    fn point_upper_half(&mut self, member: u64, depth: u8, sibling: u32) {
+        let prefix = (member >> (64 - u32::from(depth))) | 1;
+        let width = 1_usize << (self.depth - depth);
+        let start = prefix as usize * width;
+        self.directory[start..start + width].fill(sibling);
+    }
+}
+
+impl Page {
+    fn new(depth: u8) -> Self {
+        Self { entries: vec![EMPTY; PAGE].into_boxed_slice(), len: 0, depth }
+    }
+
+    fn put(&mut self, entry: u64) {
+        let mut at = home(entry);
+        while self.entries[at as usize] != EMPTY {
+            at = (at + 1) & MASK;
+        }
+        self.entries[at as usize] = entry;
+        self.len += 1;
+    }
+
+    fn take(&mut self, entry: u64) -> bool {
+        let mut at = home(entry);
+        while self.entries[at as usize] != entry {
+            if self.entries[at as usize] == EMPTY {
+                return false;
+            }
+            at = (at + 1) & MASK;
+        }
+        self.close(at);
+        self.len -= 1;
+        true
+    }
+
+    /// Moves up what would no longer be found behind the hole at `at`.
+    fn close(&mut self, mut hole: u32) {
+        let mut at = hole;
+        loop {
+            at = (at + 1) & MASK;
+            let entry = self.entries[at as usize];
+            if entry == EMPTY {
+                break;
+            }
+            // The entry may move if its home is not between the hole and itself.
+            if at.wrapping_sub(home(entry)) & MASK >= at.wrapping_sub(hole) & MASK {
+                self.entries[hole as usize] = entry;
+                hole = at;
+            }
+        }
+        self.entries[hole as usize] = EMPTY;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Rng, mix};
+    use alloc::collections::BTreeMap;
+
+    #[test]
+    fn behaves_like_a_map() {
+        let mut rng = Rng::new(3);
+        let (mut index, mut model) = (Index::new(), BTreeMap::new());
+        for step in 0..200_000_u64 {
+            let slot = rng.below(20_000) as u32;
+            // Few distinct upper halves, so that pages hold equal ones.
+            let hash = mix(u64::from(slot) / 3) & 0xffff_ffff_0000_0000 | step;
+            if model.remove(&slot).is_some() {
+                assert!(index.remove(hash, slot));
+            } else {
+                assert!(!index.remove(hash, slot));
+                index.insert(hash, slot).unwrap();
+                model.insert(slot, hash);
+            }
+            assert_eq!(index.len(), model.len());
+        }
+        for slot in 0..20_000 {
+            let found = index.find(mix(u64::from(slot) / 3), |s| s == slot);
+            assert_eq!(found.is_some(), model.contains_key(&slot), "{slot}");
+        }
+    }
+
+    #[test]
+    fn grows_page_by_page() {
+        let mut index = Index::new();
+        for slot in 0..200_000 {
+            let pages = index.pages.len();
+            index.insert(mix(u64::from(slot)), slot).unwrap();
+            assert!(index.pages.len() <= pages + 1, "one command split more than one page");
+        }
+        assert!((0..200_000).all(|slot| index.find(mix(u64::from(slot)), |s| s == slot).is_some()));
+        let bytes = index.pages.len() * PAGE * 8 + index.directory.len() * 4;
+        assert!(bytes / 200_000 < 24, "{} bytes an entry", bytes / 200_000);
+    }
+
+    #[test]
+    fn equal_hashes_fill_a_page_and_no_more() {
+        let mut index = Index::new();
+        let full = (0..).find(|&slot| index.insert(u64::MAX, slot).is_err()).unwrap();
+        assert_eq!(full as usize, PAGE - 1);
+        assert_eq!(index.find(u64::MAX, |slot| slot == 7), Some(7));
+        assert_eq!(index.find(u64::MAX, |_| false), None);
+        assert!(index.remove(u64::MAX, 7));
+        assert_eq!(index.insert(u64::MAX, 7), Ok(()));
+    }
+}
