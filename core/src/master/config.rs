@@ -3,6 +3,8 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::{evict, place};
+
 /// One as parts per million: fractions are integers, so that replicas of a master agree on them.
 pub const MILLION: u32 = 1_000_000;
 
@@ -32,8 +34,14 @@ pub struct Config {
     /// Memory of a put given up is used again after this long, counted from the put's start, when its owner cannot
     /// fence. Default 600 s.
     pub put_release: Duration,
+    /// The policy that chooses what to give up.
+    pub policy: evict::Kind,
+    /// How segments are chosen for new replicas.
+    pub strategy: place::Strategy,
     /// How many members may be registered. Default 65,536.
     pub max_members: u32,
+    /// How many segments there may be; each takes half a MiB of the master's memory at least. Default 4,096.
+    pub max_segments: u32,
     /// How many tenants there may be. Default 65,536.
     pub max_tenants: u32,
 }
@@ -81,7 +89,10 @@ impl Default for Config {
             heartbeat: Duration::from_secs(1),
             put_discard: Duration::from_secs(30),
             put_release: Duration::from_secs(600),
+            policy: evict::Kind::default(),
+            strategy: place::Strategy::default(),
             max_members: 65_536,
+            max_segments: 4_096,
             max_tenants: 65_536,
         }
     }

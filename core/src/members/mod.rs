@@ -1,6 +1,12 @@
 //! Clients and their segments: register, heartbeat, healthy, disconnected, crashed.
 
+mod ask;
+mod table;
+
 use core::fmt;
+
+pub use ask::{Beat, Duty, Member, MemberInfo, Registered};
+pub(crate) use table::{Change, Members, Record};
 
 /// The two ways to run (S0B-092). Members and a master of different modes refuse each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,7 +36,7 @@ pub enum ClientStatus {
 /// How a member ends writes that may still be in flight to its memory (design: reuse).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Fences {
-    /// It can refuse or cut off writers when asked ([`Duty::Fence`](crate::master::Duty::Fence)).
+    /// It can refuse or cut off writers when asked ([`Duty::Fence`]).
     #[default]
     Answers,
     /// It cannot: extents of writers that are gone wait for the release time-out.

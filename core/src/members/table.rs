@@ -1,0 +1,215 @@
+//! The table of members and their health.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{ClientStatus, Duty, Fences, Member};
+use crate::id::{Incarnation, MemberId, ObjectId, SegmentId};
+use crate::slab::Slab;
+use crate::ticket::TicketKey;
+use crate::time::Instant;
+
+/// Everybody who is registered.
+#[derive(Debug)]
+pub(crate) struct Members {
+    records: Slab<MemberId, Record>,
+    ids: BTreeMap<Incarnation, MemberId>,
+    ttl: Duration,
+    crashed: Duration,
+    /// No member's health changes by silence before this.
+    due: Instant,
+}
+
+/// One member.
+#[derive(Debug)]
+pub(crate) struct Record {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) name: Box<str>,
+    pub(crate) address: Box<str>,
+    pub(crate) key: TicketKey,
+    pub(crate) fences: Fences,
+    pub(crate) status: ClientStatus,
+    last_beat: Instant,
+    /// Its segments, in the order of mounting.
+    pub(crate) segments: Vec<SegmentId>,
+    /// What it has to do, by number.
+    pub(crate) duties: BTreeMap<u64, Duty>,
+    /// Its last reservation: the request, and what was granted. A repeated request gets the same again.
+    pub(crate) reserved: (u64, Vec<ObjectId>),
+}
+
+/// A member's health changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Change {
+    pub(crate) member: MemberId,
+    pub(crate) to: ClientStatus,
+}
+
+impl Members {
+    /// Nobody yet. Silence of `ttl` disconnects, of `crashed` ends (S0A-036; per table, not per process).
+    pub(crate) fn new(ttl: Duration, crashed: Duration) -> Self {
+        Self { records: Slab::default(), ids: BTreeMap::new(), ttl, crashed, due: Instant::NEVER }
+    }
+
+    /// Takes a member in. The caller has checked that it is not known.
+    pub(crate) fn add(&mut self, now: Instant, incarnation: Incarnation, member: &Member<'_>) -> MemberId {
+        let id = self.records.insert(Record {
+            incarnation,
+            name: member.name.into(),
+            address: member.address.into(),
+            key: member.key,
+            fences: member.fences,
+            status: ClientStatus::Healthy,
+            last_beat: now,
+            segments: Vec::new(),
+            duties: BTreeMap::new(),
+            reserved: (0, Vec::new()),
+        });
+        self.ids.insert(incarnation, id);
+        self.due = self.due.min(now + self.ttl);
+        id
+    }
+
+    /// Forgets a member.
+    pub(crate) fn remove(&mut self, id: MemberId) -> Option<Record> {
+        let record = self.records.remove(id)?;
+        self.ids.remove(&record.incarnation);
+        Some(record)
+    }
+
+    /// The member that this process is.
+    pub(crate) fn id_of(&self, incarnation: Incarnation) -> Option<MemberId> {
+        self.ids.get(&incarnation).copied()
+    }
+
+    pub(crate) fn get(&self, id: MemberId) -> Option<&Record> {
+        self.records.get(id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: MemberId) -> Option<&mut Record> {
+        self.records.get_mut(id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (MemberId, &Record)> {
+        self.records.iter()
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// How many are healthy. Counted, not kept (S0B-127).
+    pub(crate) fn active(&self) -> usize {
+        self.records.iter().filter(|(_, record)| record.status == ClientStatus::Healthy).count()
+    }
+
+    /// Another member that serves at `address`.
+    pub(crate) fn at_address(&self, address: &str) -> Option<MemberId> {
+        self.records.iter().find(|(_, record)| *record.address == *address).map(|(id, _)| id)
+    }
+
+    /// Notes a sign of life: refreshes first and evaluates second, so a late one that comes before the evaluation
+    /// keeps the member (S0A-036). A crashed one stays crashed.
+    pub(crate) fn beat(&mut self, now: Instant, id: MemberId) -> Option<Change> {
+        let record = self.records.get_mut(id)?;
+        if record.status == ClientStatus::Crashed {
+            return None;
+        }
+        record.last_beat = now;
+        self.due = self.due.min(now + self.ttl);
+        (record.status != ClientStatus::Healthy).then(|| {
+            record.status = ClientStatus::Healthy;
+            Change { member: id, to: ClientStatus::Healthy }
+        })
+    }
+
+    /// When [`evaluate`](Self::evaluate) may find something.
+    pub(crate) const fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Looks at everybody's silence; appends what changed to `changes`. O(members), only when something may be due.
+    pub(crate) fn evaluate(&mut self, now: Instant, changes: &mut Vec<Change>) {
+        if !self.due.reached(now) {
+            return;
+        }
+        self.due = Instant::NEVER;
+        for (member, record) in self.records.iter_mut() {
+            let silence = now.since(record.last_beat);
+            let to = match record.status {
+                ClientStatus::Crashed => continue,
+                _ if silence >= self.crashed => ClientStatus::Crashed,
+                _ if silence >= self.ttl => ClientStatus::Disconnected,
+                _ => ClientStatus::Healthy,
+            };
+            if core::mem::replace(&mut record.status, to) != to {
+                changes.push(Change { member, to });
+            }
+            let next = if to == ClientStatus::Healthy { self.ttl } else { self.crashed };
+            if to != ClientStatus::Crashed {
+                self.due = self.due.min(record.last_beat + next);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::members::Mode;
+    use ClientStatus::{Crashed, Disconnected, Healthy};
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ORIGIN + Duration::from_secs(seconds)
+    }
+
+    fn one() -> (Members, MemberId) {
+        let mut members = Members::new(Duration::from_secs(10), Duration::from_secs(30));
+        let member = Member {
+            name: "a",
+            address: "",
+            mode: Mode::Pool,
+            key: TicketKey([0; 16]),
+            fences: Fences::Answers,
+        };
+        let id = members.add(at(0), Incarnation(1), &member);
+        (members, id)
+    }
+
+    fn changes(members: &mut Members, now: Instant) -> Vec<ClientStatus> {
+        let mut changes = Vec::new();
+        members.evaluate(now, &mut changes);
+        changes.into_iter().map(|change| change.to).collect()
+    }
+
+    #[test]
+    fn every_transition_at_its_edge() {
+        let (mut members, id) = one();
+        assert!(changes(&mut members, at(10) - Duration::from_nanos(1)).is_empty());
+        assert_eq!(changes(&mut members, at(10)), [Disconnected]);
+        assert!(changes(&mut members, at(29)).is_empty());
+        assert_eq!(members.beat(at(29), id).map(|change| change.to), Some(Healthy));
+        assert_eq!(members.beat(at(29), id), None);
+        assert_eq!(changes(&mut members, at(39)), [Disconnected]);
+        assert_eq!(changes(&mut members, at(59)), [Crashed]);
+        assert_eq!((members.beat(at(59), id), members.get(id).unwrap().status), (None, Crashed));
+    }
+
+    #[test]
+    fn a_long_silence_goes_straight_to_crashed() {
+        let (mut members, _) = one();
+        assert_eq!(changes(&mut members, at(31)), [Crashed]);
+        assert!(changes(&mut members, at(99)).is_empty());
+    }
+
+    #[test]
+    fn a_late_beat_that_comes_first_keeps_the_member() {
+        let (mut members, id) = one();
+        assert_eq!(members.beat(at(500), id), None);
+        assert!(changes(&mut members, at(500)).is_empty());
+        assert_eq!(members.due(), at(510));
+        assert_eq!(members.active(), 1);
+    }
+}
