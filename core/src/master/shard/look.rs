@@ -1,0 +1,74 @@
+//! Looking into a shard.
+
+use core::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+use super::Shard;
+use crate::checksum::Checksum;
+use crate::id::{ObjectId, TenantId};
+use crate::object::{Object, Phase};
+
+impl Shard {
+    /// The object in slot `slot`, if it is `tenant`'s and has a key.
+    pub(in crate::master) fn listed(&self, slot: u32, tenant: TenantId) -> Option<(ObjectId, &Object)> {
+        let found = self.objects.at(slot)?;
+        let object = found.1;
+        (object.tenant == tenant && !object.key.is_empty() && self.is_alive(object)).then_some(found)
+    }
+
+    /// As [`listed`](Self::listed), if it can be read.
+    pub(in crate::master) fn finished(&self, slot: u32, tenant: TenantId) -> Option<(ObjectId, &Object)> {
+        self.listed(slot, tenant).filter(|(_, object)| object.is_complete())
+    }
+
+    /// Folds all that there is, in the order of slots.
+    pub(in crate::master) fn digest(&self, hasher: &mut SipHasher13) {
+        for slot in 0..self.objects.slots() {
+            if let Some((id, object)) = self.objects.at(slot) {
+                hasher.write_u64(id.to_bits());
+                fold(object, hasher);
+            }
+        }
+        for (number, replica) in self.replicas.iter() {
+            let segment = self.seats.at(replica.seat).segment;
+            let words = [
+                u64::from(number),
+                segment.to_bits(),
+                replica.extent.offset(),
+                replica.extent.len(),
+                u64::from(replica.object),
+                replica.state as u64,
+                u64::from(replica.uses),
+            ];
+            words.into_iter().for_each(|word| hasher.write_u64(word));
+        }
+        for (_, drain) in self.drains.iter() {
+            drain.words().into_iter().for_each(|word| hasher.write_u64(word));
+        }
+        for (id, copy) in &self.copies {
+            hasher.write_u64(id.to_bits());
+            copy.words().into_iter().for_each(|word| hasher.write_u64(word));
+        }
+    }
+}
+
+fn fold(object: &Object, hasher: &mut SipHasher13) {
+    hasher.write_u64(object.key.len() as u64);
+    hasher.write(&object.key);
+    let (when, what) = match object.phase {
+        Phase::Writing { deadline, request, .. } => (deadline, request),
+        Phase::Complete { lease, checksum: Checksum::Crc32c(sum) } => (lease, 1 << 32 | u64::from(sum)),
+        Phase::Complete { lease, checksum: Checksum::None } => (lease, 0),
+    };
+    let words = [
+        u64::from(object.tenant.0),
+        object.len,
+        u64::from(object.is_complete()),
+        when.nanos(),
+        what,
+        object.pin.nanos(),
+        object.writer.to_bits(),
+    ];
+    words.into_iter().for_each(|word| hasher.write_u64(word));
+}

@@ -1,0 +1,207 @@
+//! Replicas: their lists by object and by segment, and their way out.
+
+use core::iter;
+use core::ops::{Index, IndexMut};
+
+use super::super::events::ToControl;
+use super::{SeatState, Shard};
+use crate::id::SegmentId;
+use crate::object::{Links, NONE, Object, Pool, Replica, ReplicaState};
+use crate::space::Grant;
+use crate::time::Instant;
+
+/// The table of replicas.
+#[derive(Debug)]
+pub(super) struct Replicas {
+    pool: Pool<Replica>,
+    vacant: u32,
+}
+
+impl Default for Replicas {
+    fn default() -> Self {
+        Self { pool: Pool::default(), vacant: NONE }
+    }
+}
+
+impl Replicas {
+    fn add(&mut self, replica: Replica) -> Option<u32> {
+        let number = if self.vacant == NONE { self.pool.add(Replica::vacant)? } else { self.vacant };
+        if number == self.vacant {
+            self.vacant = self.pool[number].next;
+        }
+        self.pool[number] = replica;
+        Some(number)
+    }
+
+    fn vacate(&mut self, number: u32) {
+        self.pool[number] = Replica { next: self.vacant, ..Replica::vacant() };
+        self.vacant = number;
+    }
+
+    /// The replicas of `object`, in the order of their placement.
+    #[inline]
+    pub(super) fn of(&self, object: &Object) -> impl Iterator<Item = (u32, &Replica)> {
+        let step = |number: u32| self.pool.get(number).map(|replica| (number, replica));
+        iter::successors(step(object.replicas), move |(_, replica)| step(replica.next))
+    }
+
+    /// All that are not vacant, by number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Replica)> {
+        let all = (0..self.pool.slots()).map(|number| (number, &self.pool[number]));
+        all.filter(|(_, replica)| replica.state != ReplicaState::Vacant)
+    }
+}
+
+impl Index<u32> for Replicas {
+    type Output = Replica;
+
+    #[inline]
+    fn index(&self, number: u32) -> &Replica {
+        &self.pool[number]
+    }
+}
+
+impl IndexMut<u32> for Replicas {
+    #[inline]
+    fn index_mut(&mut self, number: u32) -> &mut Replica {
+        &mut self.pool[number]
+    }
+}
+
+impl Shard {
+    /// Makes `grant` the last replica of the object in `slot`. `None` if its segment is gone or the table is full.
+    pub(super) fn attach(&mut self, slot: u32, grant: &Grant) -> Option<u32> {
+        let seat = self.seats.of(grant.segment)?;
+        let first = self.seats.at(seat).head;
+        let number = self.replicas.add(Replica {
+            extent: grant.extent,
+            seat,
+            handle: grant.handle,
+            object: slot,
+            next: NONE,
+            links: Links { prev: NONE, next: first },
+            state: ReplicaState::Vacant,
+            uses: 0,
+        })?;
+        if first != NONE {
+            self.replicas[first].links.prev = number;
+        }
+        self.seats.at_mut(seat).head = number;
+        self.set_state(number, ReplicaState::Reserved);
+        let last = self.objects.at(slot).and_then(|(_, object)| self.replicas.of(object).last());
+        match last.map(|(last, _)| last) {
+            Some(last) => self.replicas[last].next = number,
+            None => self.objects.at_mut(slot)?.replicas = number,
+        }
+        Some(number)
+    }
+
+    /// Takes replica `number` out of the list of its object.
+    pub(super) fn detach(&mut self, number: u32) {
+        let Replica { object: slot, next, .. } = self.replicas[number];
+        let Some((_, object)) = self.objects.at(slot) else { return };
+        let before = self.replicas.of(object).find(|(_, replica)| replica.next == number);
+        match before.map(|(before, _)| before) {
+            Some(before) => self.replicas[before].next = next,
+            None => {
+                if let Some(object) = self.objects.at_mut(slot) {
+                    object.replicas = next;
+                }
+            }
+        }
+        self.replicas[number].next = NONE;
+    }
+
+    /// Changes a replica's state, and the figures with it.
+    pub(super) fn set_state(&mut self, number: u32, state: ReplicaState) {
+        let replica = &mut self.replicas[number];
+        let (was, bytes) = (core::mem::replace(&mut replica.state, state), replica.extent.len());
+        let seat = self.seats.at_mut(replica.seat);
+        if seat.state == SeatState::Gone {
+            return;
+        }
+        for pending in [&mut self.tally.pending, &mut seat.pending] {
+            if let Some(figure) = pending.of(was) {
+                *figure -= bytes;
+            }
+            if let Some(figure) = pending.of(state) {
+                *figure += bytes;
+            }
+        }
+    }
+
+    /// Lets go of replica `number`, which no object lists any more. Its bytes are free once `until` has passed, no copy
+    /// reads them, and no write can land in them: `fence` says since when somebody may have been writing.
+    pub(super) fn release(&mut self, now: Instant, number: u32, until: Instant, fence: Option<Instant>) {
+        let replica = self.replicas[number];
+        if self.seats.at(replica.seat).state == SeatState::Gone {
+            self.forget(number);
+        } else if until.reached(now) && fence.is_none() && replica.uses == 0 {
+            self.give_back(number);
+        } else {
+            self.drain(now, number, until, fence);
+        }
+    }
+
+    /// Nobody touches the bytes of replica `number` any more.
+    pub(super) fn give_back(&mut self, number: u32) {
+        let Replica { seat, extent, handle, .. } = self.replicas[number];
+        let segment = self.seats.at(seat).segment;
+        self.out.push(ToControl::Released(Grant { segment, extent, handle }));
+        self.forget(number);
+    }
+
+    /// Strikes replica `number` off the list of its segment and vacates it.
+    pub(super) fn forget(&mut self, number: u32) {
+        let Replica { seat, links, uses, state, .. } = self.replicas[number];
+        self.set_state(number, ReplicaState::Vacant);
+        if uses > 0 || state == ReplicaState::Reserved {
+            self.forget_copies(number);
+        }
+        match links.prev {
+            NONE => self.seats.at_mut(seat).head = links.next,
+            prev => self.replicas[prev].links.next = links.next,
+        }
+        if links.next != NONE {
+            self.replicas[links.next].links.prev = links.prev;
+        }
+        self.replicas.vacate(number);
+    }
+
+    /// A segment left the pool: what it holds is gone from now on, and swept later (S0A-075).
+    pub(super) fn close(&mut self, segment: SegmentId) {
+        let pending = self.seats.close(segment);
+        self.tally.pending.reserved -= pending.reserved;
+        self.tally.pending.draining -= pending.draining;
+    }
+
+    /// Whether segments that are gone still have replicas.
+    pub(in crate::master) fn has_to_sweep(&self) -> bool {
+        self.seats.to_sweep().is_some()
+    }
+
+    /// Forgets up to `budget` replicas of segments that are gone, and objects that have no others.
+    pub(in crate::master) fn sweep(&mut self, now: Instant, budget: u32) {
+        for _ in 0..budget {
+            let Some(seat) = self.seats.to_sweep() else { return };
+            match self.seats.at(seat).head {
+                NONE => self.seats.swept(),
+                number => self.sweep_one(now, number),
+            }
+        }
+    }
+
+    fn sweep_one(&mut self, now: Instant, number: u32) {
+        let Replica { state, object: slot, .. } = self.replicas[number];
+        if state == ReplicaState::Draining {
+            self.drains.forget(slot);
+            self.forget(number);
+            return;
+        }
+        self.detach(number);
+        self.forget(number);
+        if self.objects.at(slot).is_some_and(|(_, object)| object.replicas == NONE) {
+            self.lose(now, slot);
+        }
+    }
+}
