@@ -1,0 +1,148 @@
+//! The doors for members: register, heartbeat, duties, segments.
+
+use super::{
+    Beat, Duty, Master, Member, MountError, Next, RegisterError, Registered, SegmentSpec, UnmountError,
+};
+use crate::id::{Incarnation, MemberId, SegmentId};
+use crate::key::MAX_NAME;
+use crate::members::{ClientStatus, Mode};
+use crate::time::Instant;
+
+impl Master {
+    /// Takes a member in (S0A-034, S0B-121). An incarnation that is known is refused, also while it is silent.
+    ///
+    /// No two live members serve at one address. A newcomer at the address of one that is silent takes its place: that
+    /// one's process is gone.
+    pub fn register(
+        &mut self,
+        now: Instant,
+        incarnation: Incarnation,
+        member: &Member<'_>,
+    ) -> Result<Registered, RegisterError> {
+        let now = self.clock.observe(now);
+        if member.mode != Mode::Pool {
+            return Err(RegisterError::Mode);
+        }
+        if self.control.members.id_of(incarnation).is_some() {
+            return Err(RegisterError::Known);
+        }
+        if !(1..=MAX_NAME).contains(&member.name.len()) || member.address.len() > MAX_NAME {
+            return Err(RegisterError::Name);
+        }
+        if !member.address.is_empty()
+            && let Some(other) = self.control.members.at_address(member.address)
+        {
+            if self.status_of(other) == ClientStatus::Healthy {
+                return Err(RegisterError::AddressTaken);
+            }
+            self.control.drop_member(other, ClientStatus::Crashed);
+        }
+        if self.control.members.len() >= self.config.max_members as usize {
+            return Err(RegisterError::Full);
+        }
+        let id = self.control.members.add(now, incarnation, member);
+        self.control.tell(Next::Status { member: id, incarnation, status: ClientStatus::Healthy });
+        self.settle(now);
+        Ok(Registered {
+            id,
+            ticket_key: member.key,
+            heartbeat: self.config.heartbeat,
+            ttl: self.config.client_ttl,
+        })
+    }
+
+    /// Notes that a member is alive, and the duties that it reports done (S0A-035, S0B-122). Numbers that are not
+    /// among its duties change nothing.
+    pub fn heartbeat(
+        &mut self,
+        now: Instant,
+        incarnation: Incarnation,
+        fenced: impl Iterator<Item = u64>,
+    ) -> Beat {
+        let now = self.clock.observe(now);
+        let Some(member) = self.control.members.id_of(incarnation) else {
+            return Beat { status: ClientStatus::Undefined };
+        };
+        if let Some(change) = self.control.members.beat(now, member) {
+            self.control.apply(now, change);
+        }
+        for number in fenced {
+            self.control.fenced(member, number);
+        }
+        self.settle(now);
+        Beat { status: self.status_of(member) }
+    }
+
+    /// A member's state as of the last evaluation; `Undefined` if unknown (S0A-039).
+    pub fn status(&self, incarnation: Incarnation) -> ClientStatus {
+        let member = self.control.members.id_of(incarnation);
+        member.map_or(ClientStatus::Undefined, |member| self.status_of(member))
+    }
+
+    fn status_of(&self, member: MemberId) -> ClientStatus {
+        self.control.members.get(member).map_or(ClientStatus::Undefined, |record| record.status)
+    }
+
+    /// What the member has to do until it reports it done, by number.
+    pub fn duties(&self, incarnation: Incarnation) -> impl Iterator<Item = Duty> + use<'_> {
+        let member = self.control.members.id_of(incarnation).and_then(|id| self.control.members.get(id));
+        member.into_iter().flat_map(|record| record.duties.values().copied())
+    }
+
+    /// A member says good-bye: its segments leave the pool at once, what it was writing is given up after the discard
+    /// time-out. Harmless when unknown.
+    pub fn leave(&mut self, now: Instant, incarnation: Incarnation) {
+        let now = self.clock.observe(now);
+        if let Some(member) = self.control.members.id_of(incarnation) {
+            self.control.drop_member(member, ClientStatus::Undefined);
+            self.settle(now);
+        }
+    }
+
+    /// Takes a segment into the pool (S0A-049). The same name and length again gives the same id (S0A-043).
+    /// O(segments).
+    pub fn mount(
+        &mut self,
+        now: Instant,
+        incarnation: Incarnation,
+        segment: &SegmentSpec<'_>,
+    ) -> Result<SegmentId, MountError> {
+        let now = self.clock.observe(now);
+        let member = self.control.members.id_of(incarnation).ok_or(MountError::Unregistered)?;
+        if self.status_of(member) != ClientStatus::Healthy {
+            return Err(MountError::Unhealthy);
+        }
+        if !(1..=MAX_NAME).contains(&segment.name.len()) {
+            return Err(MountError::Name);
+        }
+        if self.control.space.len() >= self.config.max_segments as usize {
+            return Err(MountError::Full);
+        }
+        let id = self.control.mount(member, segment, now + self.config.lease)?;
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// Takes a segment out of the pool: its replicas are gone at once, and swept in bounded steps. An unknown segment
+    /// is gone already (S0A-043). Readers may still hold leases: the owner keeps the bytes for one lease more.
+    pub fn unmount(
+        &mut self,
+        now: Instant,
+        incarnation: Incarnation,
+        segment: SegmentId,
+    ) -> Result<(), UnmountError> {
+        let now = self.clock.observe(now);
+        let member = self.control.members.id_of(incarnation).ok_or(UnmountError::Unregistered)?;
+        if self.status_of(member) != ClientStatus::Healthy {
+            return Err(UnmountError::Unhealthy);
+        }
+        if let Some(known) = self.control.space.segment(segment) {
+            if known.owner() != member {
+                return Err(UnmountError::Owner);
+            }
+            self.control.unmount(segment);
+            self.settle(now);
+        }
+        Ok(())
+    }
+}

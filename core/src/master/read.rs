@@ -1,0 +1,69 @@
+//! The doors for readers: get, exists, stat.
+
+use super::{Existence, Found, GetError, Master, Probe, Ready, Stat};
+use crate::checksum::Checksum;
+use crate::id::{Caller, ObjectId};
+use crate::key::Key;
+use crate::object::{Object, Phase};
+use crate::time::Instant;
+
+impl Master {
+    /// Looks an object up to read it, and grants a lease (S0A-084). Allocates nothing.
+    pub fn get(&mut self, now: Instant, caller: Caller, key: Key<'_>) -> Result<Found, GetError> {
+        let now = self.clock.observe(now);
+        let slot = self.shard.peek(caller.tenant, key, self.hash(caller, key)).ok_or(GetError::NotFound)?;
+        let (id, object) = self.shard.object(slot).ok_or(GetError::NotFound)?;
+        let Phase::Complete { checksum, .. } = object.phase else { return Err(GetError::NotReady) };
+        let mut replicas = self.shard.locations(object);
+        replicas.retain(|location| location.ready == Ready::Yes);
+        if replicas.is_empty() {
+            return Err(GetError::Silent);
+        }
+        let found = Found { object: id, len: object.len, checksum, lease: self.config.lease, replicas };
+        self.shard.read(now, slot);
+        Ok(found)
+    }
+
+    /// Whether a key is there. Probes change nothing unless they ask to (case 13).
+    pub fn exists(&mut self, now: Instant, caller: Caller, key: Key<'_>, probe: Probe) -> Existence {
+        let now = self.clock.observe(now);
+        let Some(slot) = self.shard.peek(caller.tenant, key, self.hash(caller, key)) else {
+            return Existence::Absent;
+        };
+        let Some((_, object)) = self.shard.object(slot) else { return Existence::Absent };
+        if !object.is_complete() {
+            return Existence::Writing;
+        }
+        if self.shard.locations(object).iter().all(|location| location.ready != Ready::Yes) {
+            return Existence::Silent;
+        }
+        if probe == Probe::RenewLease {
+            self.shard.read(now, slot);
+        }
+        Existence::Present
+    }
+
+    /// What is known of an object, finished or not. Changes nothing.
+    pub fn stat(&self, _now: Instant, caller: Caller, key: Key<'_>) -> Option<Stat> {
+        let slot = self.shard.peek(caller.tenant, key, self.hash(caller, key))?;
+        let (id, object) = self.shard.object(slot)?;
+        Some(self.stat_of(id, object))
+    }
+
+    pub(super) fn stat_of(&self, id: ObjectId, object: &Object) -> Stat {
+        let (leased_until, checksum, pinned_until) = match object.phase {
+            Phase::Complete { lease, checksum } => (lease, checksum, object.pin),
+            Phase::Writing { .. } => (Instant::ORIGIN, Checksum::None, Instant::ORIGIN),
+        };
+        let replicas = self.shard.locations(object);
+        Stat {
+            object: id,
+            len: object.len,
+            checksum,
+            writer: object.writer,
+            leased_until,
+            pinned_until,
+            replicas,
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The master's doors, one after the other, with a clock in the test's hand.
+
+use core::time::Duration;
+
+use springtide_core::checksum::Checksum;
+use springtide_core::id::{Caller, Incarnation, ObjectId, SegmentId, TenantId, Term};
+use springtide_core::key::Key;
+use springtide_core::master::{
+    Config, Cursor, Duty, EndError, Existence, Force, GetError, Master, Member, Next, Pin, Probe,
+    PublishError, PutError, PutOptions, Quiet, RegisterError, RemoveError, SegmentSpec, Started,
+};
+use springtide_core::members::{ClientStatus, Fences, Mode};
+use springtide_core::ticket::TicketKey;
+use springtide_core::time::Instant;
+
+const MIB: u64 = 1 << 20;
+const SUM: Checksum = Checksum::Crc32c(7);
+
+/// A master and a clock.
+struct Pool {
+    master: Master,
+    now: Instant,
+    request: u64,
+}
+
+fn config() -> Config {
+    Config::default()
+}
+
+fn member(name: &str) -> Member<'_> {
+    Member { name, address: "", mode: Mode::Pool, key: TicketKey([9; 16]), fences: Fences::Answers }
+}
+
+fn key(name: &str) -> Key<'_> {
+    Key::new(name.as_bytes()).unwrap()
+}
+
+impl Pool {
+    /// A master with one node (incarnation 1) that lends `len` bytes, and two clients (2 and 3).
+    fn new(len: u64) -> Self {
+        Self::with(config(), len)
+    }
+
+    fn with(config: Config, len: u64) -> Self {
+        let now = Instant::from_nanos(1);
+        let mut pool = Self { master: Master::new(config, 1, Term(1), now), now, request: 0 };
+        for (n, name) in [(1, "node"), (2, "one"), (3, "two")] {
+            pool.master.register(now, Incarnation(n), &member(name)).unwrap();
+        }
+        if len > 0 {
+            pool.mount(1, "memory", len);
+        }
+        pool
+    }
+
+    fn mount(&mut self, node: u128, name: &str, len: u64) -> SegmentId {
+        let spec = SegmentSpec { name, len, ..SegmentSpec::default() };
+        self.master.mount(self.now, Incarnation(node), &spec).unwrap()
+    }
+
+    fn caller(&mut self, client: u128) -> Caller {
+        self.request += 1;
+        Caller { incarnation: Incarnation(client), tenant: TenantId(0), request: self.request }
+    }
+
+    /// Lets time pass, with everybody's heartbeats.
+    fn pass(&mut self, seconds: u64) {
+        for _ in 0..seconds * 2 {
+            for member in 1..=3 {
+                self.master.heartbeat(self.now, Incarnation(member), [].into_iter());
+            }
+            self.silence(Duration::from_millis(500));
+        }
+    }
+
+    /// Lets time pass, and nothing else.
+    fn silence(&mut self, time: Duration) {
+        self.now += time;
+        self.run();
+    }
+
+    /// Does what is due now.
+    fn run(&mut self) {
+        loop {
+            match self.master.poll(self.now) {
+                Next::Wait(Some(due)) if due <= self.now => self.master.handle_timeout(self.now),
+                Next::Wait(_) => break,
+                _ => {}
+            }
+        }
+    }
+
+    fn start(&mut self, client: u128, name: &str, len: u64) -> Result<Started, PutError> {
+        self.start_with(client, name, len, &PutOptions::default())
+    }
+
+    fn start_with(
+        &mut self,
+        client: u128,
+        name: &str,
+        len: u64,
+        o: &PutOptions<'_>,
+    ) -> Result<Started, PutError> {
+        let caller = self.caller(client);
+        self.master.put_start(self.now, caller, key(name), len, o)
+    }
+
+    fn end(&mut self, client: u128, object: ObjectId) -> Result<(), EndError> {
+        let caller = self.caller(client);
+        self.master.put_end(self.now, caller, object, SUM)
+    }
+
+    fn abort(&mut self, client: u128, object: ObjectId, quiet: Quiet) -> Result<(), EndError> {
+        let caller = self.caller(client);
+        self.master.put_abort(self.now, caller, object, quiet)
+    }
+
+    fn put(&mut self, name: &str, len: u64) -> Result<ObjectId, PutError> {
+        self.put_with(name, len, &PutOptions::default())
+    }
+
+    fn put_with(&mut self, name: &str, len: u64, options: &PutOptions<'_>) -> Result<ObjectId, PutError> {
+        let started = self.start_with(2, name, len, options)?;
+        self.end(2, started.object).unwrap();
+        self.run();
+        Ok(started.object)
+    }
+
+    fn get(&mut self, name: &str) -> Result<u64, GetError> {
+        let caller = self.caller(3);
+        self.master.get(self.now, caller, key(name)).map(|found| found.len)
+    }
+
+    fn probe(&mut self, name: &str, probe: Probe) -> Existence {
+        let caller = self.caller(3);
+        self.master.exists(self.now, caller, key(name), probe)
+    }
+
+    fn exists(&mut self, name: &str) -> Existence {
+        self.probe(name, Probe::Plain)
+    }
+
+    fn remove(&mut self, name: &str, force: Force) -> i16 {
+        let caller = self.caller(3);
+        let removed = self.master.remove(self.now, caller, key(name), force);
+        removed.map_or_else(|error| error.code().number(), |()| 0)
+    }
+
+    fn remove_all(&mut self, force: Force) -> (u64, u64) {
+        let (mut cursor, mut removed, mut skipped) = (Cursor::START, 0, 0);
+        while !cursor.is_end() {
+            let caller = self.caller(3);
+            let step = self.master.remove_step(self.now, caller, cursor, 2, force, &mut |_| true);
+            cursor = step.next;
+            removed += step.removed;
+            skipped += step.skipped;
+        }
+        (removed, skipped)
+    }
+
+    fn used(&self) -> u64 {
+        self.master.stats().used
+    }
+
+    fn fences(&self, node: u128) -> Vec<u64> {
+        self.master.duties(Incarnation(node)).map(|Duty::Fence { number, .. }| number).collect()
+    }
+
+    fn report(&mut self, node: u128) {
+        let fenced = self.fences(node);
+        self.master.heartbeat(self.now, Incarnation(node), fenced.into_iter());
+    }
+}
+
+#[test]
+fn put_get_remove() {
+    let mut pool = Pool::new(16 * MIB);
+    let started = pool.start(2, "k", MIB).unwrap();
+    assert_eq!(started.replicas.len(), 1);
+    assert!(started.replicas[0].extent.len() >= MIB + 64, "room for block sums");
+    assert_eq!((pool.get("k"), pool.exists("k")), (Err(GetError::NotReady), Existence::Writing));
+    assert_eq!(pool.end(2, started.object), Ok(()));
+    assert_eq!((pool.get("k"), pool.exists("k")), (Ok(MIB), Existence::Present));
+    let caller = pool.caller(3);
+    let found = pool.master.get(pool.now, caller, key("k")).unwrap();
+    assert_eq!((found.object, found.checksum), (started.object, SUM));
+    assert_eq!(found.replicas[0].extent, started.replicas[0].extent);
+    assert_eq!(pool.remove("k", Force::Yes), 0);
+    assert_eq!((pool.get("k"), pool.exists("k")), (Err(GetError::NotFound), Existence::Absent));
+    assert!(pool.used() > MIB, "a reader may still have its lease");
+    pool.pass(11);
+    assert_eq!(pool.used(), 0);
+}
+
+#[test]
+fn registration_is_checked() {
+    let mut pool = Pool::new(0);
+    let now = pool.now;
+    let mut register = |n, member: &Member<'_>| pool.master.register(now, Incarnation(n), member).map(|_| ());
+    assert_eq!(register(9, &Member { mode: Mode::Peer, ..member("a") }), Err(RegisterError::Mode));
+    assert_eq!(register(1, &member("a")), Err(RegisterError::Known));
+    assert_eq!(register(9, &member("")), Err(RegisterError::Name));
+    assert_eq!(register(9, &Member { address: "h:1", ..member("a") }), Ok(()));
+    assert_eq!(register(8, &Member { address: "h:1", ..member("b") }), Err(RegisterError::AddressTaken));
+    pool.silence(Duration::from_secs(10));
+    let taken = pool.master.register(pool.now, Incarnation(8), &Member { address: "h:1", ..member("b") });
+    assert!(taken.is_ok(), "a silent member's address is free");
+    assert_eq!(pool.master.status(Incarnation(9)), ClientStatus::Undefined);
+    let caller = pool.caller(77);
+    let unknown = pool.master.put_start(pool.now, caller, key("k"), 1, &PutOptions::default());
+    assert_eq!(unknown, Err(PutError::Unregistered));
+}
+
+/// Cases 4 and 40: two writers, repeated requests, the wrong client.
+#[test]
+fn the_first_put_wins_and_repeats_are_harmless() {
+    let mut pool = Pool::new(16 * MIB);
+    let (one, two) = (pool.caller(2), pool.caller(3));
+    let options = PutOptions::default();
+    let first = pool.master.put_start(pool.now, one, key("k"), MIB, &options).unwrap();
+    assert_eq!(pool.master.put_start(pool.now, two, key("k"), MIB, &options), Err(PutError::Writing));
+    let again = pool.master.put_start(pool.now, one, key("k"), MIB, &options).unwrap();
+    assert_eq!((again.object, again.replicas[0].extent), (first.object, first.replicas[0].extent));
+    let used = pool.used();
+    assert_eq!(pool.end(3, first.object), Err(EndError::Owner));
+    assert_eq!(EndError::Owner.code().number(), -601);
+    assert_eq!((pool.end(2, first.object), pool.end(2, first.object)), (Ok(()), Ok(())));
+    let other = pool.caller(2);
+    let ended = pool.master.put_end(pool.now, other, first.object, Checksum::Crc32c(8));
+    assert_eq!(ended, Err(EndError::Ended));
+    assert_eq!(pool.start(3, "k", 5), Err(PutError::Exists));
+    assert_eq!(PutError::Exists.code().number(), -705);
+    assert_eq!((pool.get("k"), pool.used()), (Ok(MIB), used));
+    assert_eq!(pool.abort(2, first.object, Quiet::Yes), Err(EndError::Ended));
+}
+
+/// Case 2: an empty value is a value.
+#[test]
+fn empty_values_are_kept() {
+    let mut pool = Pool::new(MIB);
+    pool.put("empty", 0).unwrap();
+    assert_eq!((pool.get("empty"), pool.exists("empty")), (Ok(0), Existence::Present));
+    assert_eq!(pool.get("other"), Err(GetError::NotFound));
+    assert_eq!(pool.used(), 64);
+}
+
+/// Case 5: what a batch of reads meets.
+#[test]
+fn missing_and_unfinished_keys_have_their_own_answers() {
+    let mut pool = Pool::new(16 * MIB);
+    for n in [0, 1, 2, 4, 6, 8, 9] {
+        pool.put(&format!("k{n}"), 100).unwrap();
+    }
+    pool.start(2, "k5", 100).unwrap();
+    let codes: Vec<i16> = (0..10)
+        .map(|n| pool.get(&format!("k{n}")).map_or_else(|error| error.code().number(), |_| 0))
+        .collect();
+    assert_eq!(codes, [0, 0, 0, -704, 0, -703, 0, -704, 0, 0]);
+}
+
+/// Case 10: a writer dies between start and end.
+#[test]
+fn a_dead_writers_key_is_free_and_its_bytes_are_not() {
+    let mut pool = Pool::new(16 * MIB);
+    let dead = pool.start(2, "k", MIB).unwrap();
+    let one = pool.used();
+    pool.pass(5);
+    assert_eq!(pool.start(3, "k", MIB), Err(PutError::Writing));
+    pool.pass(26);
+    assert_eq!(pool.exists("k"), Existence::Absent);
+    let taken = pool.start(3, "k", MIB).unwrap();
+    assert!(!taken.replicas[0].extent.overlaps(dead.replicas[0].extent));
+    assert_eq!(pool.end(3, taken.object), Ok(()));
+    pool.pass(1);
+    let late = pool.end(2, dead.object).unwrap_err();
+    assert_eq!(late.code().number(), -601);
+    assert_eq!((pool.get("k"), pool.used()), (Ok(MIB), 2 * one));
+    let [number] = pool.fences(1)[..] else { panic!("the owner has to fence one extent") };
+    let Duty::Fence { extent, below, .. } = pool.master.duties(Incarnation(1)).next().unwrap();
+    assert_eq!(extent, dead.replicas[0].extent);
+    assert!(dead.replicas[0].ticket.serial < below);
+    pool.master.heartbeat(pool.now, Incarnation(2), [number].into_iter());
+    assert_eq!(pool.used(), 2 * one, "only the owner can answer");
+    pool.report(1);
+    assert_eq!((pool.used(), pool.fences(1).len()), (one, 0));
+    assert_eq!(pool.master.stats().totals.discarded, 1);
+}
+
+/// Case 10 with an owner that cannot fence, and one that never answers.
+#[test]
+fn without_a_fence_the_release_time_decides() {
+    for fences in [Fences::Time, Fences::Answers] {
+        let mut pool = Pool::new(0);
+        let node = Member { fences, ..member("old") };
+        pool.master.register(pool.now, Incarnation(4), &node).unwrap();
+        pool.mount(4, "memory", 4 * MIB);
+        let started = pool.start(2, "k", MIB).unwrap();
+        let beat = |pool: &mut Pool, seconds| {
+            for _ in 0..seconds {
+                pool.pass(1);
+                pool.master.heartbeat(pool.now, Incarnation(4), [].into_iter());
+            }
+        };
+        beat(&mut pool, 31);
+        assert_eq!(pool.end(2, started.object), Err(EndError::Gone));
+        assert_eq!(pool.fences(4).len(), usize::from(fences == Fences::Answers));
+        beat(&mut pool, 568);
+        assert!(pool.used() > MIB);
+        beat(&mut pool, 2);
+        assert_eq!((pool.used(), pool.fences(4).len()), (0, 0));
+    }
+}
+
+#[test]
+fn an_abort_frees_at_once_only_if_the_writer_is_quiet() {
+    let mut pool = Pool::new(16 * MIB);
+    let quiet = pool.start(2, "a", MIB).unwrap();
+    assert_eq!(pool.abort(3, quiet.object, Quiet::Yes), Err(EndError::Owner));
+    assert_eq!(pool.abort(2, quiet.object, Quiet::Yes), Ok(()));
+    assert_eq!(pool.abort(2, quiet.object, Quiet::Yes), Err(EndError::Gone));
+    assert_eq!(pool.used(), 0);
+    let unknown = pool.start(2, "a", MIB).unwrap();
+    assert_eq!(pool.abort(2, unknown.object, Quiet::Unknown), Ok(()));
+    assert_eq!(pool.exists("a"), Existence::Absent);
+    assert_eq!(pool.master.stats().draining, unknown.replicas[0].extent.len());
+    pool.report(1);
+    assert_eq!((pool.used(), pool.master.stats().draining), (0, 0));
+}
+
+/// Case 12: what a removal says.
+#[test]
+fn removals_say_what_they_did() {
+    let mut pool = Pool::new(16 * MIB);
+    for name in ["k1", "k2", "k3"] {
+        pool.put(name, 1_000).unwrap();
+    }
+    pool.get("k1").unwrap();
+    assert_eq!(pool.remove("k1", Force::No), -706);
+    assert_eq!(pool.remove("k1", Force::Yes), 0);
+    assert_eq!(pool.remove("k1", Force::No), -704);
+    assert_eq!(pool.remove("k2", Force::No), 0);
+    assert_eq!(pool.remove("absent", Force::Yes), -704);
+    pool.get("k3").unwrap();
+    assert_eq!(pool.remove_all(Force::No), (0, 1));
+    assert_eq!(pool.remove_all(Force::Yes), (1, 0));
+    pool.put("k4", 1_000).unwrap();
+    assert_eq!(pool.exists("k4"), Existence::Present);
+    assert_eq!(pool.remove("k4", Force::No), 0, "a plain probe leaves no lease");
+    pool.put("k4", 1_000).unwrap();
+    assert_eq!(pool.probe("k4", Probe::RenewLease), Existence::Present);
+    assert_eq!(pool.remove("k4", Force::No), -706);
+    pool.pass(11);
+    assert_eq!(pool.remove("k4", Force::No), 0);
+    pool.start(2, "open", 10).unwrap();
+    assert_eq!(pool.remove("open", Force::Yes), RemoveError::NotReady.code().number());
+}
+
+#[test]
+fn extents_granted_ahead_take_any_key() {
+    let mut pool = Pool::new(16 * MIB);
+    let caller = pool.caller(2);
+    let mut granted = Vec::new();
+    pool.master.reserve(pool.now, caller, 4_096, 3, &PutOptions::default(), &mut granted).unwrap();
+    assert_eq!((granted.len(), pool.used()), (3, 3 * 4_096));
+    let mut again = Vec::new();
+    pool.master.reserve(pool.now, caller, 4_096, 3, &PutOptions::default(), &mut again).unwrap();
+    assert_eq!(
+        granted.iter().map(|g| g.object).collect::<Vec<_>>(),
+        again.iter().map(|g| g.object).collect::<Vec<_>>()
+    );
+    let object = granted[0].object;
+    let mut publish = |name: &str, object, len| {
+        pool.request += 1;
+        let caller = Caller { request: pool.request, ..caller };
+        pool.master.publish(pool.now, caller, object, key(name), len, SUM)
+    };
+    assert_eq!(publish("k", object, 4_097), Err(PublishError::Len));
+    assert_eq!(publish("k", object, 4_000), Ok(()));
+    assert_eq!(publish("k", object, 4_000), Ok(()));
+    assert_eq!(publish("l", object, 4_000), Err(PublishError::Published));
+    let second = granted[1].object;
+    assert_eq!(publish("k", second, 1), Err(PublishError::Exists));
+    assert_eq!(publish("l", second, 1), Ok(()));
+    assert_eq!((pool.get("k"), pool.get("l")), (Ok(4_000), Ok(1)));
+    assert_eq!(pool.end(2, granted[2].object), Err(EndError::NoKey));
+    assert_eq!(pool.abort(2, granted[2].object, Quiet::Yes), Ok(()));
+    assert_eq!((pool.used(), pool.master.stats().writing), (2 * 4_096, 0));
+}
+
+#[test]
+fn scans_see_each_object_once() {
+    let mut pool = Pool::new(64 * MIB);
+    for n in 0..500 {
+        pool.put(&format!("k{n}"), 10).unwrap();
+    }
+    pool.start(2, "open", 10).unwrap();
+    let other = pool.master.tenant("other").unwrap();
+    let (mut cursor, mut seen) = (Cursor::START, Vec::new());
+    while !cursor.is_end() {
+        let tenant = TenantId(0);
+        cursor = pool.master.scan(tenant, cursor, 7, &mut |key, stat| seen.push((key.to_vec(), stat.len)));
+        // Objects that come and go meanwhile change nothing for the others.
+        pool.put(&format!("new{}", seen.len()), 10).unwrap();
+        pool.remove(&format!("new{}", seen.len()), Force::Yes);
+    }
+    let old = seen.iter().filter(|(key, _)| key.starts_with(b"k"));
+    let distinct: std::collections::BTreeSet<_> = old.clone().collect();
+    assert_eq!((old.count(), distinct.len()), (500, 500));
+    assert!(pool.master.scan(other, Cursor::START, 10_000, &mut |_, _| panic!("nothing there")).is_end());
+}
+
+#[test]
+fn pins_are_bounded() {
+    let mut pool = Pool::new(MIB);
+    let pin = Pin::Soft(Some(Duration::from_secs(86_401)));
+    assert_eq!(pool.put_with("k", 1, &PutOptions { pin, ..PutOptions::default() }), Err(PutError::Pin));
+    let none = PutOptions { replicas: 0, ..PutOptions::default() };
+    assert_eq!(pool.put_with("k", 1, &none), Err(PutError::Replicas));
+}
