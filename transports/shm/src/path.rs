@@ -43,6 +43,8 @@ pub(crate) struct Path {
     pub(crate) sights: Sights,
     /// Regions whose files the owner was given.
     passed: Vec<RegionId>,
+    /// Regions that were withdrawn, whose files the owner still has.
+    dropping: Vec<RegionId>,
     pub(crate) done: VecDeque<Completion>,
 }
 
@@ -58,6 +60,7 @@ impl Path {
             asking: Asking::default(),
             sights: Sights::default(),
             passed: Vec::new(),
+            dropping: Vec::new(),
             done: VecDeque::with_capacity(DEPTH),
         }
     }
@@ -117,6 +120,7 @@ impl Path {
             Ok(self.move_own(regions, &mut turn))
         } else {
             let replied = self.take_replies(&mut turn)?;
+            self.drop_idle(epoll)?;
             let asked = self.ask(&mut turn);
             self.load(epoll, regions, &mut turn).map(|loaded| replied || asked || loaded)
         };
@@ -183,6 +187,10 @@ impl Path {
     ) -> Result<(), DownReason> {
         let (Some(link), State::Up) = (&mut self.link, self.state) else { return Ok(()) };
         let Some(source) = regions.get(region) else { return Ok(()) };
+        if self.dropping.contains(&region) {
+            // The owner still has another file under this id: writes from here go another way.
+            return Ok(());
+        }
         if let Some(message) = source.as_source(region) {
             link.tell(epoll, message, source.shared())?;
             self.passed.push(region);
@@ -190,16 +198,26 @@ impl Path {
         Ok(())
     }
 
-    /// Takes back the file of `region`.
+    /// Takes back the file of `region`, once no write that was submitted comes from there any more.
     pub(crate) fn unpass(&mut self, epoll: &OwnedFd, region: RegionId) -> Result<(), DownReason> {
-        let before = self.passed.len();
-        self.passed.retain(|&other| other != region);
-        match &mut self.link {
-            Some(link) if self.passed.len() < before => {
-                link.tell(epoll, Message::Drop { region: region.to_bits() }, None)
-            }
-            _ => Ok(()),
+        if let Some(at) = self.passed.iter().position(|&passed| passed == region) {
+            self.dropping.push(self.passed.swap_remove(at));
         }
+        self.drop_idle(epoll)
+    }
+
+    fn drop_idle(&mut self, epoll: &OwnedFd) -> Result<(), DownReason> {
+        for at in (0..self.dropping.len()).rev() {
+            let region = self.dropping[at];
+            if self.flights.iter().any(|(_, flight)| flight.op.local == region) {
+                continue;
+            }
+            self.dropping.swap_remove(at);
+            if let Some(link) = &mut self.link {
+                link.tell(epoll, Message::Drop { region: region.to_bits() }, None)?;
+            }
+        }
+        Ok(())
     }
 
     /// Forbids the owner to act on any more of our requests, and ends all that nobody else touches. Says whether that

@@ -170,15 +170,47 @@ fn a_withdrawn_segment_is_neither_read_nor_written() {
 
 #[test]
 fn a_withdrawn_source_still_serves_what_was_submitted() {
-    let (ours, theirs) = (shared(1 << 20), shared(1 << 20));
-    ours.write(0, &pattern(1 << 20, 7)).unwrap();
+    const LEN: u64 = 1 << 20;
+    for turns in 0..5 {
+        let (ours, theirs) = (shared(LEN), shared(LEN));
+        ours.write(0, &pattern(LEN, 7)).unwrap();
+        let (mut a, mut b) = pair(&ours, Exposure::Source, &theirs);
+        a.shm.submit(path(0), &[op(1, Verb::Write, 0, 0, 0, LEN as u32)]).unwrap();
+        for _ in 0..turns {
+            b.turn_with(Budget { ops: 1, bytes: 100_000 });
+        }
+        a.shm.withdraw(region(0));
+        run(&mut a, &mut b, 1);
+        assert_eq!(a.take_done(), [completion(1, LEN as u32, Status::Done, 0)]);
+        assert!(theirs.to_vec() == pattern(LEN, 7));
+        assert_eq!(ours.shares(), 1);
+        // The same id may mean other memory from now on.
+        let other = shared(64);
+        other.write(0, &[9; 64]).unwrap();
+        a.shm.expose(region(0), &other, Exposure::Source).unwrap();
+        a.shm.submit(path(0), &[op(2, Verb::Write, 0, 0, 0, 64)]).unwrap();
+        run(&mut a, &mut b, 1);
+        assert_eq!(a.take_done(), [completion(2, 64, Status::Done, 0)]);
+        assert_eq!(theirs.to_vec()[..64], [9; 64]);
+    }
+}
+
+#[test]
+fn a_region_that_is_exposed_again_in_the_midst_of_a_write_is_another_one() {
+    const LEN: u64 = 1 << 20;
+    let (ours, theirs, other) = (shared(LEN), shared(LEN), shared(LEN));
+    ours.write(0, &[1; LEN as usize]).unwrap();
+    other.write(0, &[2; LEN as usize]).unwrap();
     let (mut a, mut b) = pair(&ours, Exposure::Source, &theirs);
-    a.shm.submit(path(0), &[op(1, Verb::Write, 0, 0, 0, 1 << 20)]).unwrap();
+    a.shm.submit(path(0), &[op(1, Verb::Write, 0, 0, 0, 1 << 19)]).unwrap();
+    b.turn_with(Budget { ops: 1, bytes: 1_000 });
     a.shm.withdraw(region(0));
-    drop(ours);
-    run(&mut a, &mut b, 1);
-    assert_eq!(a.take_done(), [completion(1, 1 << 20, Status::Done, 0)]);
-    assert!(theirs.to_vec() == pattern(1 << 20, 7));
+    a.shm.expose(region(0), &other, Exposure::Source).unwrap();
+    a.shm.submit(path(0), &[op(2, Verb::Write, 0, 0, 1 << 19, 1 << 19)]).unwrap();
+    run(&mut a, &mut b, 2);
+    assert!(a.take_done().iter().all(|done| done.status == Status::Done));
+    let (first, second) = (theirs.to_vec(), 1 << 19);
+    assert!(first[..second].iter().all(|&byte| byte == 1) && first[second..].iter().all(|&byte| byte == 2));
 }
 
 #[test]
