@@ -379,3 +379,6 @@ impl Transport for Shm {
         self.prepare_to_sleep()
     }
 }
+
+#[cfg(test)]
+mod tests;

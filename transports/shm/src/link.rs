@@ -187,6 +187,11 @@ impl Link {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
     /// Stops watching. For a link that outlives its slot.
     pub(crate) fn unwatch(&self, epoll: &OwnedFd) {
         for descriptor in [self.socket.as_fd(), self.bell.as_fd()] {
@@ -199,6 +204,34 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_socket_delays_messages_and_loses_none() {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::NONBLOCK, None).unwrap();
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let shape = Shape { slots: 1, words: 1, bytes: 0 };
+        let mut link = Link::new(ours, shape, &epoll, Mark { side: Side::Path, slot: 0 }).unwrap();
+        let mut sent = 0;
+        while link.tell(&epoll, Message::Want { region: sent }, None).is_ok() {
+            sent += 1;
+        }
+        assert!(link.is_backed_up() && sent > NOTES as u64);
+        let mut seen = 0;
+        while seen < sent {
+            match socket::receive(&theirs) {
+                Received::Message(Message::Want { region }, _) => {
+                    assert_eq!(region, seen);
+                    seen += 1;
+                }
+                _ => link.awake(&epoll).unwrap(),
+            }
+        }
+        link.awake(&epoll).unwrap();
+        assert!(!link.is_backed_up());
+        assert!(matches!(socket::receive(&theirs), Received::Nothing));
+    }
 
     #[test]
     fn marks_come_back() {
