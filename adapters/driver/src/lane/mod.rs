@@ -1,23 +1,31 @@
 //! One engine with its transports: what moves bytes between this process and its peers.
 
+mod by_id;
 mod card;
 mod error;
+mod memory;
+mod targets;
 mod transfer;
+mod work;
 
+use core::task::Waker;
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll;
-use springtide_core::id::{BatchId, RegionId, TargetId, TicketId};
-use springtide_core::range::Extent;
-use springtide_core::ticket::Ticket;
+use springtide_core::id::{BatchId, PathId, RegionId, RemoteId, TargetId, TicketId};
+use springtide_core::slab::Slab;
 use springtide_core::time::Instant;
-use springtide_core::transfer::{Config, Engine, SubmitError, Transfer};
-use springtide_hal::Block;
-use springtide_transport::{Armed, ControlError, Exposure, Transport};
+use springtide_core::transfer::{Completion, Config, Engine, Op, PathStats};
+use springtide_transport::{Armed, Transport};
 
 use crate::seat::{Drive, Drove};
 use crate::wakes::Wakes;
+use by_id::ById;
+use memory::{Fence, Rails};
+use targets::{Path, Remote};
+use transfer::Waiting;
 
 pub use card::Card;
 pub use error::TargetError;
@@ -26,11 +34,46 @@ pub use transfer::{Ended, Fencing, Moving};
 /// One engine and its transports, driven from a [`Seat`](crate::Seat).
 ///
 /// Commands lock the seat for a moment ([`Seat::with`](crate::Seat::with)); what takes time is a future of the seat:
-/// [`Seat::transfer`](crate::Seat::transfer), [`Seat::fence`](crate::Seat::fence).
+/// [`Seat::transfer`](crate::Seat::transfer), [`Seat::fence`](crate::Seat::fence). Driving it also serves peers, so
+/// whoever exposes memory has the lane attended ([`attend`](crate::attend)).
 pub struct Lane {
     engine: Engine,
     transports: Vec<Box<dyn Transport>>,
+    /// Readable when one of the transports is.
     epoll: OwnedFd,
+    memory: Memory,
+    ways: Ways,
+    batches: ById<BatchId, Waiting>,
+    /// On which path each op is, by the op's slot.
+    flying: Vec<Option<PathId>>,
+    scratch: Scratch,
+    /// When the engine wants to be asked again.
+    wait: Option<Instant>,
+    /// Whether a command came since the engine was last asked.
+    told: bool,
+}
+
+/// What this process lets be used.
+#[derive(Default)]
+struct Memory {
+    regions: Slab<RegionId, Rails>,
+    tickets: Slab<TicketId, Rails>,
+    fences: HashMap<u64, Fence>,
+    last_fence: u64,
+}
+
+/// How peers are reached.
+#[derive(Default)]
+struct Ways {
+    paths: ById<PathId, Path>,
+    remotes: ById<RemoteId, Remote>,
+    targets: ById<TargetId, Vec<RemoteId>>,
+}
+
+/// Memory for one step's ops and completions.
+struct Scratch {
+    ops: Box<[Op]>,
+    done: Box<[Completion]>,
 }
 
 impl Lane {
@@ -41,84 +84,54 @@ impl Lane {
     /// The system's, when it has no descriptors left.
     pub fn new(config: Config, transports: Vec<Box<dyn Transport>>, seed: u64) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        Ok(Self { engine: Engine::new(config, seed), transports, epoll })
+        for (index, transport) in transports.iter().enumerate() {
+            if let Some(fd) = transport.wake_fd() {
+                epoll::add(&epoll, fd, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
+            }
+        }
+        Ok(Self {
+            engine: Engine::new(config, seed),
+            transports,
+            epoll,
+            memory: Memory::default(),
+            ways: Ways::default(),
+            batches: ById::default(),
+            flying: Vec::new(),
+            scratch: Scratch::default(),
+            wait: None,
+            told: false,
+        })
     }
 
-    /// Lets transfers use `block` and, if `exposure` says so, lets peers reach it: with every transport that can.
-    ///
-    /// # Errors
-    /// The last transport's, if none can.
-    pub fn expose(&mut self, _block: &Block, _exposure: Exposure) -> Result<RegionId, ControlError> {
-        Err(ControlError::Unsuitable)
-    }
-
-    /// Ends [`expose`](Self::expose). The memory is let go when the last op that uses it has ended.
-    pub fn withdraw(&mut self, _region: RegionId) {}
-
-    /// What a peer needs in order to reach `region`: one card for each transport that exposes it and can be reached.
-    ///
-    /// # Errors
-    /// [`ControlError::Unknown`] when no transport exposes it.
-    pub fn cards(&self, _region: RegionId) -> Result<Vec<Card>, ControlError> {
-        Err(ControlError::Unknown)
-    }
-
-    /// Makes a peer's memory known: opens a path for each card, or shares the one that leads to the same address.
-    /// Cards of unknown transports and of addresses that cannot be reached from here are skipped.
-    ///
-    /// # Errors
-    /// When no card is left.
-    pub fn target(&mut self, _now: Instant, _cards: &[Card]) -> Result<TargetId, TargetError> {
-        Err(TargetError::NoWay)
-    }
-
-    /// Forgets a peer's memory; its transfers that have not ended fail. Paths that nobody uses any more are closed.
-    pub fn drop_target(&mut self, now: Instant, target: TargetId) {
-        self.engine.remove_target(now, target);
-    }
-
-    /// Makes a write permission known to all transports.
-    ///
-    /// # Errors
-    /// The last transport's, if none takes it.
-    pub fn admit(&mut self, _ticket: &Ticket) -> Result<TicketId, ControlError> {
-        Err(ControlError::Unsuitable)
-    }
-
-    /// Ends [`admit`](Self::admit).
-    pub fn retire(&mut self, _ticket: TicketId) {}
-
-    /// As owner of `region`: ends every write permission for `extent` with a serial below `below`. Gives back the
-    /// number under which [`fence_status`](Self::fence_status) tells when none can land any more.
-    ///
-    /// # Errors
-    /// [`ControlError::Unknown`] when no transport exposes it.
-    pub fn fence(&mut self, _region: RegionId, _extent: Extent, _below: u64) -> Result<u64, ControlError> {
-        Err(ControlError::Unknown)
-    }
-
-    /// Starts transfers; they end by `deadline`. See [`Seat::transfer`](crate::Seat::transfer) for their end.
-    ///
-    /// # Errors
-    /// The engine's; nothing was started then.
-    pub fn submit(
-        &mut self,
-        now: Instant,
-        transfers: &[Transfer],
-        deadline: Instant,
-    ) -> Result<BatchId, SubmitError> {
-        self.engine.submit(now, transfers, deadline)
+    /// Figures of every path, with the name of its transport.
+    pub fn paths(&self) -> impl Iterator<Item = (&'static str, PathStats)> {
+        self.ways.paths.iter().filter_map(|(id, path)| {
+            let name = self.transports[path.rail].capabilities().name;
+            self.engine.path_stats(id).map(|stats| (name, stats))
+        })
     }
 }
 
 impl Drive for Lane {
-    fn drive(&mut self, now: Instant, _wakes: &mut Wakes) -> Drove {
-        self.engine.handle_timeout(now);
-        Drove::Idle
+    fn drive(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
+        self.work(now, wakes)
     }
 
     fn arm(&mut self) -> Armed {
-        Armed::Asleep
+        if self.told {
+            return Armed::Again;
+        }
+        let mut armed = Armed::Asleep;
+        for transport in &mut self.transports {
+            // A transport without a descriptor has to be asked now and then.
+            let asleep = if transport.wake_fd().is_some() { Armed::Asleep } else { Armed::Poll(BLIND) };
+            armed = match (armed, transport.arm()) {
+                (_, Armed::Again) => return Armed::Again,
+                (armed, Armed::Asleep) => sooner(armed, asleep),
+                (armed, poll) => sooner(armed, poll),
+            };
+        }
+        armed
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -126,6 +139,27 @@ impl Drive for Lane {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        None
+        self.wait
     }
 }
+
+/// How long to sleep at most when a transport has no descriptor and does not say.
+const BLIND: core::time::Duration = core::time::Duration::from_millis(1);
+
+fn sooner(a: Armed, b: Armed) -> Armed {
+    match (a, b) {
+        (Armed::Again, _) | (_, Armed::Again) => Armed::Again,
+        (Armed::Poll(a), Armed::Poll(b)) => Armed::Poll(a.min(b)),
+        (Armed::Poll(after), Armed::Asleep) | (Armed::Asleep, Armed::Poll(after)) => Armed::Poll(after),
+        (Armed::Asleep, Armed::Asleep) => Armed::Asleep,
+    }
+}
+
+/// Registers `waker` in `slot`.
+fn register(slot: &mut Option<Waker>, waker: &Waker) {
+    match slot {
+        Some(old) => old.clone_from(waker),
+        empty => *empty = Some(waker.clone()),
+    }
+}
+
