@@ -4,7 +4,7 @@
 //! - [`commands`]: what each command does
 //! - [`size`], [`duration`], [`fraction`], [`address`]: values as people write them
 //! - [`output`], [`progress`], [`logging`], [`exit`]: what people and programs get to see
-//! - [`signals`], [`latency`]: tools of the commands
+//! - [`signals`], [`latency`], [`process`]: tools of the commands
 #![forbid(unsafe_code)]
 
 pub mod address;
@@ -17,6 +17,7 @@ pub mod fraction;
 pub mod latency;
 pub mod logging;
 pub mod output;
+pub mod process;
 pub mod progress;
 pub mod signals;
 pub mod size;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
@@ -38,6 +39,15 @@ impl Stop {
             low_level::pipe::register(number, waker.try_clone()?)?;
         }
         Ok(Self { asked, signal, wake })
+    }
+
+    /// From now on the end of standard input counts as TERM: whoever holds its other end went away.
+    pub fn also_at_end_of_input(&self) {
+        thread::spawn(|| {
+            // An error means, too, that nothing more comes.
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            low_level::raise(SIGTERM)
+        });
     }
 
     /// Whether a signal came.

@@ -39,6 +39,10 @@ pub struct Master {
     /// How long things last.
     #[command(flatten)]
     pub times: Times,
+
+    /// Stop when standard input closes: whoever started this holds its other end.
+    #[arg(long, hide = true)]
+    pub until_eof: bool,
 }
 
 /// What the master gives up when space runs out.
@@ -127,4 +131,8 @@ pub struct Node {
     /// Hold objects of one size only, this one: wastes less when all objects are alike.
     #[arg(long, value_name = "SIZE")]
     pub uniform: Option<Size>,
+
+    /// Stop when standard input closes: whoever started this holds its other end.
+    #[arg(long, hide = true)]
+    pub until_eof: bool,
 }

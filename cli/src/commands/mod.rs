@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub mod config;
+pub mod ready;
 
 use std::process::ExitCode;
 
