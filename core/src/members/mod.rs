@@ -5,11 +5,13 @@ mod table;
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use ask::{Beat, Duty, Member, MemberInfo, Registered};
 pub(crate) use table::{Change, Members, Record};
 
 /// The two ways to run (S0B-092). Members and a master of different modes refuse each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Mode {
     /// Clients lend raw memory; the master allocates ("centralized").
     #[default]
@@ -19,7 +21,7 @@ pub enum Mode {
 }
 
 /// A member's health (S0A-036, S0B-094; the numbers are the wire's).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum ClientStatus {
     /// Not registered: register again.

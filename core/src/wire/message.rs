@@ -14,6 +14,8 @@ pub use member::*;
 pub use object::*;
 pub use operator::*;
 
+pub use crate::members::{ClientStatus, Mode};
+
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -120,16 +122,6 @@ pub struct Welcome {
     pub term: Term,
     /// How the cluster is run.
     pub mode: Mode,
-}
-
-/// How a cluster is run. A node and a master of different modes refuse each other (S0B-092).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum Mode {
-    /// Clients lend memory, the master allocates it.
-    #[default]
-    Pool,
-    /// Every node owns its tiers, the master routes.
-    Peer,
 }
 
 /// Why one item of a call was refused.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Mode;
+use super::{ClientStatus, Mode};
 use crate::id::{Incarnation, SegmentId};
 use crate::range::Extent;
 use crate::ticket::TicketKey;
@@ -43,20 +43,6 @@ pub struct Heartbeat {
 pub struct Beat {
     /// Its state; anything but `Healthy` wants attention.
     pub status: ClientStatus,
-}
-
-/// The life of a member as the master sees it (S0A-036).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
-pub enum ClientStatus {
-    /// Unknown: register (again).
-    #[default]
-    Undefined,
-    /// All is well.
-    Healthy,
-    /// Silent for the TTL: its segments get nothing new.
-    Disconnected,
-    /// Silent for too long: its segments are gone; register again once this turns to `Undefined`.
-    Crashed,
 }
 
 /// An owner must refuse older stores and report the number back.
