@@ -62,10 +62,16 @@ pub fn split<'a, H: Deserialize<'a>, T>(body: &'a [u8]) -> Result<(H, Tail<'a, T
 }
 
 /// The items at the end of a message. After a malformed item there are no more.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Tail<'a, T> {
     rest: &'a [u8],
     items: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Tail<'_, T> {
+    fn clone(&self) -> Self {
+        Self { rest: self.rest, items: PhantomData }
+    }
 }
 
 impl<'a, T: Deserialize<'a>> Iterator for Tail<'a, T> {

@@ -1,2 +1,20 @@
-//! The metadata server.
+//! The metadata server: [`springtide_core::master::Master`] behind a socket.
+//!
+//! One process holds one cluster's metadata. [`Server::bind`] takes the lock of its state directory, which refuses a
+//! second master, and the port; [`Server::run`] serves until told to stop. Every call is a batch and one command in
+//! the machine; all frames that one read finds are handled under one lock and answered with one write.
 #![forbid(unsafe_code)]
+
+mod answer;
+mod convert;
+mod dispatch;
+mod listing;
+mod members;
+mod objects;
+mod server;
+mod service;
+mod state;
+
+pub use server::{Server, ServerConfig, StartError};
+pub use springtide_core::master::{Config, ConfigError};
+pub use state::Peer;
