@@ -38,7 +38,11 @@ impl<'a, 'r> Answer<'a, 'r> {
     }
 
     /// Success with a head, or failure.
-    pub(crate) fn head_or<T: Serialize, E: Display>(self, result: Result<T, E>, code: impl FnOnce(&E) -> Code) {
+    pub(crate) fn head_or<T: Serialize, E: Display>(
+        self,
+        result: Result<T, E>,
+        code: impl FnOnce(&E) -> Code,
+    ) {
         match result {
             Ok(head) => self.head(&head),
             Err(error) => self.refuse(code(&error), error),
@@ -52,7 +56,9 @@ pub(crate) fn whole<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Malform
 }
 
 /// Reads a body with a tail, every item of which can be read: a batch is carried out whole or not begun.
-pub(crate) fn split<'b, H, T>(body: &'b [u8]) -> Result<(H, impl Iterator<Item = T> + use<'b, H, T>), Malformed>
+pub(crate) fn split<'b, H, T>(
+    body: &'b [u8],
+) -> Result<(H, impl Iterator<Item = T> + use<'b, H, T>), Malformed>
 where
     H: Deserialize<'b>,
     T: Deserialize<'b> + 'b,

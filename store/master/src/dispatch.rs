@@ -19,7 +19,13 @@ pub(crate) struct Call<'a, 'r> {
 }
 
 /// Answers `frame`, exactly once.
-pub(crate) fn dispatch(state: &mut State, now: Instant, peer: &mut Peer, frame: &Frame<'_>, replies: &mut Replies<'_>) {
+pub(crate) fn dispatch(
+    state: &mut State,
+    now: Instant,
+    peer: &mut Peer,
+    frame: &Frame<'_>,
+    replies: &mut Replies<'_>,
+) {
     let answer = Answer::new(&frame.header, replies);
     if frame.header.method == wire::HELLO {
         return hello(state, peer, frame, answer);

@@ -126,6 +126,7 @@ pub(crate) fn members(state: &State, call: Call<'_, '_>) {
                     incarnation: member.incarnation,
                     status: member.status,
                     segments: segments as u32,
+                    duties: member.duties as u32,
                 },
             );
         }

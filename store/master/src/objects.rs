@@ -89,7 +89,7 @@ pub(crate) fn put_end(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     };
     call.answer.tail(&(), |out| {
         for item in items {
-            let ended = state.master.put_end(call.now, caller, item.object, item.checksum, item.written);
+            let ended = state.master.put_end(call.now, caller, item.object, item.checksum);
             state.counts.puts += u64::from(ended.is_ok());
             put(out, &ended.map_err(|error| Refusal::new(error.code())));
         }
@@ -122,7 +122,9 @@ pub(crate) fn reserve(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
     if request.count > MAX_RESERVE {
-        return call.answer.refuse(Code::INVALID_PARAMS, format_args!("at most {MAX_RESERVE} extents a call"));
+        return call
+            .answer
+            .refuse(Code::INVALID_PARAMS, format_args!("at most {MAX_RESERVE} extents a call"));
     }
     let wishes = Wishes::new(&state.master, &request.options);
     let options = wishes.options(&request.options);
@@ -147,8 +149,8 @@ pub(crate) fn publish(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     call.answer.tail(&(), |out| {
         for item in items {
             let published = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {
-                let wire::Publish { object, len, checksum, written, .. } = item;
-                let result = state.master.publish(call.now, caller, object, key, len, checksum, written);
+                let wire::Publish { object, len, checksum, .. } = item;
+                let result = state.master.publish(call.now, caller, object, key, len, checksum);
                 result.map_err(|error| Refusal::new(error.code()))
             });
             state.counts.puts += u64::from(published.is_ok());
@@ -157,7 +159,7 @@ pub(crate) fn publish(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     });
 }
 
-fn force(forcing: wire::Forcing) -> Force {
+pub(crate) fn force_of(forcing: wire::Forcing) -> Force {
     match forcing {
         wire::Forcing::No => Force::No,
         wire::Forcing::Yes => Force::Yes,
@@ -172,7 +174,7 @@ pub(crate) fn remove(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     call.answer.tail(&(), |out| {
         for key in keys {
             let removed = Key::new(key).map_err(|_| BAD_KEY).and_then(|key| {
-                let result = state.master.remove(call.now, caller, key, force(forcing));
+                let result = state.master.remove(call.now, caller, key, force_of(forcing));
                 result.map_err(|error| Refusal::new(error.code()))
             });
             state.counts.removed += u64::from(removed.is_ok());
@@ -214,5 +216,3 @@ pub(crate) fn copy_end(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     };
     call.answer.head_or(result, |error| error.code());
 }
-
-pub(crate) use force as force_of;

@@ -103,10 +103,10 @@ pub struct MemberInfo<'a> {
     pub incarnation: Incarnation,
     /// Its state.
     pub status: ClientStatus,
-    /// How long it has been silent, in milliseconds.
-    pub silent_ms: u64,
     /// How many segments it lends.
     pub segments: u32,
+    /// How many fences it has not answered yet.
+    pub duties: u32,
 }
 
 /// What a peer needs to reach a segment over one transport.
