@@ -1,2 +1,35 @@
-//! The API that an application embeds.
+//! The API that an application embeds: put, get, remove, list, over any runtime.
+//!
+//! - [`Client`]: the asynchronous face; [`Blocking`]: the same for threads, which then drive all I/O themselves
+//! - [`Memory`]: registered memory, for reads and writes without a copy
+//! - [`member`]: staying registered with the master, which storage nodes use too
+//!
+//! One call is one batch: one request to the master for all keys, one batch of transfers for all values. Every item has
+//! its own result. Values carry a checksum, taken at put and checked at get, unless [`Config::checksums`] says not.
 #![forbid(unsafe_code)]
+
+mod blocking;
+mod calls;
+mod client;
+mod config;
+mod error;
+mod get;
+mod hello;
+pub mod member;
+mod memory;
+mod put;
+mod routes;
+mod verify;
+
+pub use blocking::Blocking;
+pub use calls::Page;
+pub use client::Client;
+pub use config::{Checksums, Config, Driving};
+pub use error::Error;
+pub use get::Piece;
+pub use hello::Greeting;
+pub use memory::{Memory, Slice};
+pub use put::PutOptions;
+pub use springtide_core::wire::message::{
+    ClientStatus, Figures, Forcing, Found, MemberInfo, Pattern, Presence, SegmentInfo, Stat,
+};

@@ -1,0 +1,138 @@
+//! The face for threads.
+
+use core::future::Future;
+
+use springtide_core::error::Code;
+use springtide_driver::{Runtime, block_on};
+use springtide_transport::Transport;
+
+use crate::get::Piece;
+use crate::memory::{Memory, Slice};
+use crate::put::PutOptions;
+use crate::{Client, Config, Driving, Error, Forcing};
+
+/// A client for threads: a blocked caller drives sockets and transports itself, so a call costs no hand-over to another
+/// thread. A handle; many threads may share it.
+pub struct Blocking<R: Runtime>(Client<R>);
+
+impl<R: Runtime> Clone for Blocking<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R: Runtime> Blocking<R> {
+    /// Connects; `runtime` must have a thread of its own, which sends heartbeats.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub fn connect(config: Config, runtime: R, transports: Vec<Box<dyn Transport>>) -> Result<Self, Error> {
+        let config = Config { driving: Driving::ByCaller, ..config };
+        let handle = runtime.clone();
+        runtime.block_on(Client::connect(config, handle, transports)).map(Self)
+    }
+
+    /// The asynchronous face of the same client. Its futures make progress under [`run`](Self::run) only.
+    pub const fn client(&self) -> &Client<R> {
+        &self.0
+    }
+
+    /// Runs a future of the asynchronous face on this thread, which drives all it needs.
+    ///
+    /// # Errors
+    /// [`Code::RPC_TIMEOUT`] at the client's time-out, and the future's own.
+    pub fn run<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let inner = &self.0.0;
+        let done = block_on(&[inner.master.seat(), &*inner.lane], self.0.deadline(), future);
+        done.unwrap_or_else(|_| Err(Code::RPC_TIMEOUT.into()))
+    }
+
+    fn run_batch<T>(
+        &self,
+        items: usize,
+        future: impl Future<Output = Vec<Result<T, Error>>>,
+    ) -> Vec<Result<T, Error>> {
+        let results = self.run(async { Ok(future.await) });
+        results.unwrap_or_else(|error| (0..items).map(|_| Err(error.clone())).collect())
+    }
+
+    /// As [`Client::put`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put(&self, key: &[u8], value: &[u8], options: &PutOptions<'_>) -> Result<(), Error> {
+        self.run(self.0.put(key, value, options))
+    }
+
+    /// As [`Client::put_batch`].
+    pub fn put_batch(&self, items: &[(&[u8], &[u8])], options: &PutOptions<'_>) -> Vec<Result<(), Error>> {
+        self.run_batch(items.len(), self.0.put_batch(items, options))
+    }
+
+    /// As [`Client::put_from`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_from(&self, key: &[u8], value: Slice<'_>, options: &PutOptions<'_>) -> Result<(), Error> {
+        self.run(self.0.put_from(key, value, options))
+    }
+
+    /// As [`Client::put_from_batch`].
+    pub fn put_from_batch(
+        &self,
+        items: &[(&[u8], Slice<'_>)],
+        options: &PutOptions<'_>,
+    ) -> Vec<Result<(), Error>> {
+        self.run_batch(items.len(), self.0.put_from_batch(items, options))
+    }
+
+    /// As [`Client::get`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get(&self, key: &[u8]) -> Result<Vec<u8>, Error> {
+        self.run(self.0.get(key))
+    }
+
+    /// As [`Client::get_batch`].
+    pub fn get_batch(&self, keys: &[&[u8]]) -> Vec<Result<Vec<u8>, Error>> {
+        self.run_batch(keys.len(), self.0.get_batch(keys))
+    }
+
+    /// As [`Client::get_into`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_into(&self, key: &[u8], into: Slice<'_>) -> Result<u64, Error> {
+        self.run(self.0.get_into(key, into))
+    }
+
+    /// As [`Client::get_pieces`].
+    pub fn get_pieces(&self, pieces: &[Piece<'_>]) -> Vec<Result<u64, Error>> {
+        self.run_batch(pieces.len(), self.0.get_pieces(pieces))
+    }
+
+    /// As [`Client::exists`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn exists(&self, key: &[u8]) -> Result<bool, Error> {
+        self.run(self.0.exists(key))
+    }
+
+    /// As [`Client::remove`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove(&self, key: &[u8], force: Forcing) -> Result<(), Error> {
+        self.run(self.0.remove(key, force))
+    }
+
+    /// As [`Client::allocate`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn allocate(&self, len: u64) -> Result<Memory, Error> {
+        self.0.allocate(len)
+    }
+}

@@ -1,0 +1,180 @@
+//! Calls that move no values.
+
+use serde::Deserialize;
+use springtide_core::error::Code;
+use springtide_core::wire::codec;
+use springtide_core::wire::frame::Method;
+use springtide_core::wire::message::{
+    self, Figures, Forcing, Found, Leased, Listed, MemberInfo, Pattern, Presence, ProbeKind, Refusal,
+    RemoveMatching, RemoveStep, Scan, ScanPage, SegmentInfo, Stat,
+};
+use springtide_driver::Runtime;
+
+use crate::{Client, Error};
+
+/// One page of a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// The keys on it, in no order, and what is known of each.
+    pub items: Vec<(Vec<u8>, Stat)>,
+    /// Where the next page begins; `None` when this was the last.
+    pub next: Option<u64>,
+}
+
+impl<R: Runtime> Client<R> {
+    async fn ask(&self, method: Method, body: impl FnOnce(&mut Vec<u8>)) -> Result<Vec<u8>, Error> {
+        Ok(self.0.master.call(method, self.deadline(), body).await?.body)
+    }
+
+    /// One answer for each key; a call that fails as a whole fails for each.
+    async fn for_each_key<T: for<'a> Deserialize<'a>>(
+        &self,
+        method: Method,
+        keys: &[&[u8]],
+        head: impl FnOnce(&mut Vec<u8>),
+    ) -> Vec<Result<T, Error>> {
+        let asked = self.ask(method, |body| {
+            head(body);
+            keys.iter().for_each(|key| codec::put(body, key));
+        });
+        let answers = asked.await.and_then(|body| {
+            let ((), tail) = codec::split::<(), T>(&body)?;
+            let answers = tail.collect::<Result<Vec<T>, _>>()?;
+            if answers.len() == keys.len() { Ok(answers) } else { Err(Code::INVALID_VERSION.into()) }
+        });
+        match answers {
+            Ok(answers) => answers.into_iter().map(Ok).collect(),
+            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// Whether each key is there. Asking renews no lease.
+    pub async fn exists_batch(&self, keys: &[&[u8]]) -> Vec<Result<Presence, Error>> {
+        self.for_each_key(message::EXISTS, keys, |body| codec::put(body, &ProbeKind::Plain)).await
+    }
+
+    /// Whether `key` can be read.
+    ///
+    /// # Errors
+    /// When the master does not answer, or the key is no key.
+    pub async fn exists(&self, key: &[u8]) -> Result<bool, Error> {
+        match self.exists_batch(&[key]).await.pop() {
+            Some(Ok(Presence::BadKey)) => Err(Code::INVALID_KEY.into()),
+            Some(answer) => Ok(answer? == Presence::Present),
+            None => Err(Code::INTERNAL_ERROR.into()),
+        }
+    }
+
+    /// What is known of `key`; touches nothing.
+    ///
+    /// # Errors
+    /// [`Code::OBJECT_NOT_FOUND`].
+    pub async fn stat(&self, key: &[u8]) -> Result<Stat, Error> {
+        let head = |body: &mut Vec<u8>| codec::put(body, &());
+        only(&mut self.for_each_key::<Result<Stat, Refusal>>(message::STAT, &[key], head).await)
+    }
+
+    /// Where `key`'s replicas are. Grants a lease, as a read does.
+    ///
+    /// # Errors
+    /// [`Code::OBJECT_NOT_FOUND`], [`Code::REPLICA_IS_NOT_READY`].
+    pub async fn locate(&self, key: &[u8]) -> Result<Found, Error> {
+        let body = self.ask(message::GET, |body| {
+            codec::put(body, &());
+            codec::put(body, &key);
+        });
+        let body = body.await?;
+        let (_, mut tail) = codec::split::<Leased, Result<Found, Refusal>>(&body)?;
+        Ok(tail.next().ok_or(Code::INVALID_VERSION)???)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// [`Code::OBJECT_NOT_FOUND`], [`Code::OBJECT_HAS_LEASE`] unless forced, [`Code::REPLICA_IS_NOT_READY`].
+    pub async fn remove(&self, key: &[u8], force: Forcing) -> Result<(), Error> {
+        only(&mut self.remove_all_of(&[key], force).await)
+    }
+
+    /// Removes many keys, each with its own result.
+    pub async fn remove_batch(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<(), Error>> {
+        let answers = self.remove_all_of(keys, force).await;
+        answers.into_iter().map(|answer| Ok(answer??)).collect()
+    }
+
+    async fn remove_all_of(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<Result<(), Refusal>, Error>> {
+        self.for_each_key(message::REMOVE, keys, |body| codec::put(body, &force)).await
+    }
+
+    /// Removes all keys that match, step by step: how many went, and how many matched but stayed because they are
+    /// leased or being written. Keys that come meanwhile may stay.
+    ///
+    /// # Errors
+    /// [`Code::INVALID_PARAMS`] for a pattern that is none; nothing is removed then.
+    pub async fn remove_matching(&self, pattern: Pattern<'_>, force: Forcing) -> Result<(u64, u64), Error> {
+        let (mut cursor, mut removed, mut skipped) = (0, 0, 0);
+        loop {
+            let request = RemoveMatching { cursor, pattern, force };
+            let body = self.ask(message::REMOVE_MATCHING, |body| codec::put(body, &request)).await?;
+            let step: RemoveStep = codec::whole(&body)?;
+            removed += step.removed;
+            skipped += step.skipped;
+            if step.next == 0 {
+                return Ok((removed, skipped));
+            }
+            cursor = step.next;
+        }
+    }
+
+    /// One page of the keys that match, from `cursor` on (`None` to begin). A page may hold fewer than `limit` keys, or
+    /// none, and not be the last.
+    ///
+    /// # Errors
+    /// [`Code::INVALID_PARAMS`] for a pattern that is none.
+    pub async fn list(&self, pattern: Pattern<'_>, cursor: Option<u64>, limit: u32) -> Result<Page, Error> {
+        let request = Scan { cursor: cursor.unwrap_or(0), limit, pattern };
+        let body = self.ask(message::SCAN, |body| codec::put(body, &request)).await?;
+        let (head, tail) = codec::split::<ScanPage, Listed<'_>>(&body)?;
+        let items = tail.map(|item| item.map(|listed| (listed.key.to_vec(), listed.stat)));
+        Ok(Page { items: items.collect::<Result<_, _>>()?, next: (head.next != 0).then_some(head.next) })
+    }
+
+    /// The master's figures.
+    ///
+    /// # Errors
+    /// When the master does not answer.
+    pub async fn figures(&self) -> Result<Figures, Error> {
+        let body = self.ask(message::FIGURES, |body| codec::put(body, &())).await?;
+        Ok(codec::whole(&body)?)
+    }
+
+    /// Shows every segment to `visit`.
+    ///
+    /// # Errors
+    /// When the master does not answer.
+    pub async fn segments(&self, mut visit: impl FnMut(&SegmentInfo<'_>)) -> Result<(), Error> {
+        let body = self.ask(message::SEGMENTS, |body| codec::put(body, &())).await?;
+        let ((), tail) = codec::split::<(), SegmentInfo<'_>>(&body)?;
+        for segment in tail {
+            visit(&segment?);
+        }
+        Ok(())
+    }
+
+    /// Shows every member to `visit`.
+    ///
+    /// # Errors
+    /// When the master does not answer.
+    pub async fn members(&self, mut visit: impl FnMut(&MemberInfo<'_>)) -> Result<(), Error> {
+        let body = self.ask(message::MEMBERS, |body| codec::put(body, &())).await?;
+        let ((), tail) = codec::split::<(), MemberInfo<'_>>(&body)?;
+        for member in tail {
+            visit(&member?);
+        }
+        Ok(())
+    }
+}
+
+fn only<T>(answers: &mut Vec<Result<Result<T, Refusal>, Error>>) -> Result<T, Error> {
+    Ok(answers.pop().ok_or(Code::INTERNAL_ERROR)???)
+}
