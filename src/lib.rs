@@ -1,2 +1,44 @@
 //! Springtide: a KV-cache pool and transfer engine for LLM inference.
+//!
+//! It pools the memory of a cluster into one store of immutable objects and moves bytes between any two pieces of it.
+//!
+//! - [`Client`] and [`Blocking`] put, get, remove and list; [`Memory`] is registered memory for copies without a copy
+//! - [`Node`] lends memory to the pool and serves it; [`Master`] knows what is where
+//! - [`transports`] opens what moves the bytes, as the crate's features say
+//! - [`core`](springtide_core) is the logic alone, `no_std`, for a runtime of your own
+//!
+//! # Features
+//! All are additive: `tokio` (the runtime adapter), `tcp` and `shm` (transports) are on by default; `http` adds metrics
+//! and health over HTTP.
 #![forbid(unsafe_code)]
+
+mod open;
+
+pub use open::{OpenError, Transports, transports};
+pub use springtide_client::{
+    Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing, MemberInfo, Memory, Page, Pattern,
+    Piece, Presence, PutOptions, SegmentInfo, Slice, Stat,
+};
+pub use springtide_client::{Blocking, Driving};
+pub use springtide_core as core;
+pub use springtide_core::error::Code;
+pub use springtide_core::id::Incarnation;
+pub use springtide_driver::{Runtime, Shutdown};
+pub use springtide_hal::Block;
+pub use springtide_master::{Config as MasterRules, Server as Master, ServerConfig as MasterConfig};
+pub use springtide_node::{Config as NodeConfig, Node, Standing};
+pub use springtide_rpc::resolve;
+#[cfg(feature = "tokio")]
+pub use springtide_tokio::Tokio;
+pub use springtide_transport::Transport;
+
+/// HTTP for operators.
+#[cfg(feature = "http")]
+pub mod admin {
+    pub use springtide_admin::{Kind, Metric, Server, Source};
+}
+
+/// Host memory: pages, sharing, NUMA.
+pub mod memory {
+    pub use springtide_hal_host::memory::{Allocation, MemoryError, Obtained, Options, Pages, Prefault, Sharing, allocate};
+}

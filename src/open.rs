@@ -1,0 +1,77 @@
+//! Opens the transports that the features name.
+
+use core::fmt;
+use core::net::{IpAddr, SocketAddr};
+
+use springtide_core::id::Incarnation;
+use springtide_hal_host::clock;
+use springtide_transport::Transport;
+
+/// Which transports to open. The default opens all that the features name, for a process that only calls.
+#[derive(Clone, Debug)]
+pub struct Transports {
+    /// Where to serve bytes over TCP; port 0 takes a free one. `None` for a process that only calls.
+    pub listen: Option<SocketAddr>,
+    /// The host that peers are told, where it is not the one listened on.
+    pub advertise: Option<IpAddr>,
+    /// Whether bytes may go over TCP.
+    pub tcp: Use,
+    /// Whether bytes may go over shared memory between processes of one host.
+    pub shm: Use,
+}
+
+impl Default for Transports {
+    fn default() -> Self {
+        Self { listen: None, advertise: None, tcp: Use::Yes, shm: Use::Yes }
+    }
+}
+
+/// Whether a transport is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// It is, if its feature is on.
+    Yes,
+    /// It is not.
+    No,
+}
+
+/// Why a transport cannot be opened.
+#[derive(Debug)]
+pub struct OpenError {
+    transport: &'static str,
+    why: Box<str>,
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot open transport {}: {}", self.transport, self.why)
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+/// Opens transports for a fresh life of this process: the life, and the transports that name it.
+///
+/// # Errors
+/// When a port is taken or the system has no descriptors left.
+pub fn transports(which: &Transports) -> Result<(Incarnation, Vec<Box<dyn Transport>>), OpenError> {
+    let life = clock::incarnation();
+    let mut opened: Vec<Box<dyn Transport>> = Vec::new();
+    #[cfg(feature = "shm")]
+    if which.shm == Use::Yes {
+        let shm = springtide_transport_shm::Shm::new();
+        opened.push(Box::new(shm.map_err(|error| refused("shm", &error))?));
+    }
+    #[cfg(feature = "tcp")]
+    if which.tcp == Use::Yes {
+        use springtide_transport_tcp::{Config, TcpTransport};
+        let config = Config { listen: which.listen, advertise: which.advertise, ..Config::new(life) };
+        opened.push(Box::new(TcpTransport::new(config).map_err(|error| refused("tcp", &error))?));
+    }
+    Ok((life, opened))
+}
+
+#[cfg(any(feature = "tcp", feature = "shm"))]
+fn refused(transport: &'static str, why: &dyn fmt::Display) -> OpenError {
+    OpenError { transport, why: why.to_string().into() }
+}
