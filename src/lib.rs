@@ -15,11 +15,11 @@
 mod open;
 
 pub use open::{OpenError, Transports, transports};
-pub use springtide_client::{
-    Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing, MemberInfo, Memory, Page, Pattern,
-    Piece, Presence, PutOptions, SegmentInfo, Slice, Stat,
-};
 pub use springtide_client::{Blocking, Driving};
+pub use springtide_client::{
+    Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing, MemberInfo, Memory,
+    Page, Pattern, Piece, Presence, PutOptions, SegmentInfo, Slice, Stat,
+};
 pub use springtide_core as core;
 pub use springtide_core::error::Code;
 pub use springtide_core::id::Incarnation;
@@ -40,5 +40,7 @@ pub mod admin {
 
 /// Host memory: pages, sharing, NUMA.
 pub mod memory {
-    pub use springtide_hal_host::memory::{Allocation, MemoryError, Obtained, Options, Pages, Prefault, Sharing, allocate};
+    pub use springtide_hal_host::memory::{
+        Allocation, MemoryError, Obtained, Options, Pages, Prefault, Sharing, allocate,
+    };
 }

@@ -34,7 +34,7 @@ pub struct Lent {
     pub name: String,
     /// Its length in bytes.
     pub len: u64,
-    /// 0 for any sizes; else the size of the uniform objects that it will hold.
+    /// 0 for any sizes; else the page, in bytes, of a slab allocator for small uniform objects.
     pub uniform: u64,
 }
 

@@ -2,8 +2,9 @@
 
 use springtide_core::error::Code;
 use springtide_core::id::{Caller, SegmentId};
-use springtide_core::master::{Duty, Member, SegmentInfo, SegmentSpec, Visible};
+use springtide_core::master::{Duty, Member, SegmentInfo, SegmentSpec};
 use springtide_core::members::Fences;
+use springtide_core::space::{AllocatorKind, Visibility};
 use springtide_core::ticket::TicketKey;
 use springtide_core::wire::codec::put;
 use springtide_core::wire::message as wire;
@@ -60,7 +61,11 @@ pub(crate) fn mount(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(request) => request,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    let spec = SegmentSpec { name: request.name, len: request.len, ..SegmentSpec::default() };
+    let allocator = match request.uniform {
+        0 => AllocatorKind::Offset,
+        page => AllocatorKind::Uniform { page },
+    };
+    let spec = SegmentSpec { name: request.name, len: request.len, allocator, ..SegmentSpec::default() };
     let mounted = state.master.mount(call.now, caller.incarnation, &spec);
     if let Ok(segment) = mounted {
         tracing::info!(name = request.name, bytes = request.len, %segment, "segment mounted");
@@ -89,7 +94,7 @@ fn describe<'a>(state: &'a State, segment: &SegmentInfo<'a>) -> Option<wire::Seg
         len: segment.len,
         used: segment.used,
         largest_hole: segment.largest_hole,
-        open: segment.visible == Visible::Yes,
+        open: segment.visible == Visibility::Open,
     })
 }
 

@@ -21,7 +21,7 @@ pub struct Config {
     pub name: Option<String>,
     /// How much memory it lends, in bytes.
     pub memory: u64,
-    /// Size of the uniform objects that the memory will hold; 0 for any sizes. Default 0.
+    /// 0 for objects of any sizes; else the page, in bytes, of a slab allocator for small uniform ones. Default 0.
     pub uniform: u64,
     /// What pages are wished for. Default transparent huge pages.
     pub pages: Pages,

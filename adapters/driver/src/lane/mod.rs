@@ -162,4 +162,3 @@ fn register(slot: &mut Option<Waker>, waker: &Waker) {
         empty => *empty = Some(waker.clone()),
     }
 }
-

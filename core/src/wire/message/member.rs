@@ -65,7 +65,7 @@ pub struct Mount<'a> {
     pub name: &'a str,
     /// Its length in bytes.
     pub len: u64,
-    /// 0 for any sizes; else the size of the uniform objects that it will hold.
+    /// 0 for any sizes; else the page, in bytes, of a slab allocator for small uniform objects.
     pub uniform: u64,
 }
 
