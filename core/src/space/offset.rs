@@ -51,10 +51,9 @@ impl OffsetAllocator {
     pub fn allocate(&mut self, len: u64) -> Option<(Extent, Handle)> {
         let want = granules_of(len)?;
         let hole = self.find(want)?;
-        let id = if hole.len == want { self.take_all(hole) } else { self.take_front(hole, want)? };
+        let (id, offset) = if hole.len == want { self.take_all(hole) } else { self.take_front(hole, want)? };
         self.used += want;
-        let offset = self.nodes.at(id).offset * GRANULE;
-        Some((Extent::new(offset, want * GRANULE)?, Handle(id)))
+        Some((Extent::new(offset * GRANULE, want * GRANULE)?, Handle(id)))
     }
 
     /// Gives back what [`allocate`](Self::allocate) gave: both values, as they were.
@@ -78,16 +77,12 @@ impl OffsetAllocator {
             }
             (true, false) => {
                 self.nodes.remove(id);
-                self.join(prev, next);
                 self.note_hole(NONE, next);
-                self.grow(prev, len);
+                self.extend(prev, next, len);
             }
             (false, true) => {
                 self.nodes.remove(id);
-                self.join(prev, next);
-                self.note_hole(prev, NONE);
-                self.nodes.at_mut(next).offset = offset;
-                self.grow(next, len);
+                self.extend_down(prev, next, len);
             }
             (true, true) => {
                 let hole = self.nodes.at(next);
@@ -95,8 +90,7 @@ impl OffsetAllocator {
                 self.unlink(next, hole_len);
                 self.nodes.remove(next);
                 self.nodes.remove(id);
-                self.join(prev, beyond);
-                self.grow(prev, len + hole_len);
+                self.extend(prev, beyond, len + hole_len);
             }
         }
         Ok(())
@@ -174,28 +168,33 @@ impl OffsetAllocator {
         None
     }
 
-    /// Makes all of `hole` live.
+    /// Makes all of `hole` live: its node and first granule.
     #[inline]
-    fn take_all(&mut self, hole: Head) -> u32 {
+    fn take_all(&mut self, hole: Head) -> (u32, u64) {
         self.unlink(hole.id, hole.len);
         let node = self.nodes.at_mut(hole.id);
         node.set(Kind::Live, hole.len);
-        let (prev, next) = (node.prev, node.next);
+        let (offset, prev, next) = (node.offset, node.prev, node.next);
         if prev != NONE {
             self.nodes.at_mut(prev).note_live(AFTER);
         }
         if next != NONE {
             self.nodes.at_mut(next).note_live(BEFORE);
         }
-        hole.id
+        (hole.id, offset)
     }
 
-    /// Makes the first `want` granules of `hole`, which is longer, live. `None` if the node table is full.
+    /// Makes the first `want` granules of `hole`, which is longer, live: their node and first granule. `None` if the
+    /// node table is full.
     #[inline]
-    fn take_front(&mut self, hole: Head, want: u64) -> Option<u32> {
+    fn take_front(&mut self, hole: Head, want: u64) -> Option<(u32, u64)> {
         let id = self.nodes.add()?;
-        let node = self.nodes.at(hole.id);
+        let rest = hole.len - want;
+        let node = self.nodes.at_mut(hole.id);
         let (offset, prev) = (node.offset, node.prev);
+        node.offset = offset + want;
+        node.prev = id;
+        node.set(Kind::Hole, rest);
         let live = self.nodes.at_mut(id);
         live.set(Kind::Live, want);
         live.note_hole(AFTER);
@@ -207,22 +206,37 @@ impl OffsetAllocator {
             before.next = id;
             before.note_live(AFTER);
         }
-        let rest = self.nodes.at_mut(hole.id);
-        rest.prev = id;
-        rest.offset = offset + want;
-        self.resize(hole.id, hole.len, hole.len - want);
-        Some(id)
+        self.rebin(hole.id, hole.len, rest);
+        Some((id, offset))
     }
 
-    /// Makes `prev` and `next` neighbours: what was between them is gone.
+    /// Adds the `by` granules after hole `id` to it; `next` follows them.
     #[inline]
-    fn join(&mut self, prev: u32, next: u32) {
-        if prev != NONE {
-            self.nodes.at_mut(prev).next = next;
-        }
+    fn extend(&mut self, id: u32, next: u32, by: u64) {
+        let hole = self.nodes.at_mut(id);
+        let old = hole.len();
+        hole.next = next;
+        hole.set(Kind::Hole, old + by);
         if next != NONE {
-            self.nodes.at_mut(next).prev = prev;
+            self.nodes.at_mut(next).prev = id;
         }
+        self.rebin(id, old, old + by);
+    }
+
+    /// Adds the `by` granules before hole `id` to it; the live piece `prev` precedes them.
+    #[inline]
+    fn extend_down(&mut self, prev: u32, id: u32, by: u64) {
+        if prev != NONE {
+            let before = self.nodes.at_mut(prev);
+            before.next = id;
+            before.note_hole(AFTER);
+        }
+        let hole = self.nodes.at_mut(id);
+        let old = hole.len();
+        hole.offset -= by;
+        hole.prev = prev;
+        hole.set(Kind::Hole, old + by);
+        self.rebin(id, old, old + by);
     }
 
     /// Tells the live pieces `prev` and `next` that what is between them is a hole now.
@@ -236,15 +250,9 @@ impl OffsetAllocator {
         }
     }
 
+    /// Moves hole `id`, whose length has changed, to its new bin.
     #[inline]
-    fn grow(&mut self, id: u32, by: u64) {
-        let len = self.nodes.at(id).len();
-        self.resize(id, len, len + by);
-    }
-
-    /// Changes the length of hole `id`; its bin only if that changes too.
-    #[inline]
-    fn resize(&mut self, id: u32, old: u64, new: u64) {
+    fn rebin(&mut self, id: u32, old: u64, new: u64) {
         let bin = Bin::of(old);
         if bin != Bin::of(new) {
             self.unlink(id, old);
@@ -253,7 +261,6 @@ impl OffsetAllocator {
         }
         self.largest.leave(old);
         self.largest.enter(new);
-        self.nodes.at_mut(id).set(Kind::Hole, new);
         if self.bins.head(bin).id == id {
             self.bins.set_head(bin, Head { id, len: new });
         }
