@@ -5,7 +5,7 @@
 //!   with so many live extents. One measured step is one free and one allocation. Which extent is next is drawn one
 //!   step ahead: whoever frees an extent has its record at hand, and the miss that finds it is not the allocator's.
 
-use std::hint::black_box;
+use core::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use springtide_core::range::Extent;
