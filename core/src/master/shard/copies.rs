@@ -119,9 +119,14 @@ impl Shard {
     fn drop_copy(&mut self, now: Instant, copy: Copy, quiet: Quiet) {
         self.end_use(now, copy.from);
         if copy.to != NONE {
+            let slot = self.replicas[copy.to].object;
             self.detach(copy.to);
             let fence = (quiet == Quiet::Unknown).then_some(copy.started);
             self.release(now, copy.to, Instant::ORIGIN, fence);
+            // The source may have left meanwhile.
+            if self.objects.at(slot).is_some_and(|(_, object)| object.replicas == NONE) {
+                self.lose(now, slot);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::super::Quiet;
 use super::replicas::Replicas;
 use super::{SeatState, Seats, Shard};
 use crate::evict::{Keep, Policy, Removed};
-use crate::object::Object;
+use crate::object::{Object, ReplicaState};
 use crate::time::Instant;
 
 /// How many objects of a victim's group go with it at most.
@@ -105,7 +105,8 @@ fn verdict(
         return Keep::Spare;
     }
     // Being copied, or nowhere that would become free: a silent owner's memory takes nothing new.
-    let copied = replicas.of(object).any(|(_, replica)| replica.uses > 0);
+    let copied =
+        replicas.of(object).any(|(_, replica)| replica.uses > 0 || replica.state == ReplicaState::Reserved);
     let frees = replicas.of(object).any(|(_, replica)| seats.at(replica.seat).state == SeatState::Answers);
     if copied || !frees {
         spared.other += 1;
