@@ -1,0 +1,7 @@
+//! The master driven through its doors.
+
+mod doors;
+mod life;
+mod model;
+mod pool;
+mod room;
