@@ -1,280 +1,345 @@
-//! The engine's doors.
+//! The engine: what it holds, how work comes in, and its one way out.
 
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Completion, Config, Op, Outcome, PathShape, SubmitError, TransferStatus, Verb};
-use crate::id::{BatchId, OpId, PathId, RegionId, RemoteId, TargetId, TicketId};
-use crate::rng::mix;
+use super::batch::{Batch, Flow, FlowId, Keep, NONE, Phase, Slice, Stage, Target, Work};
+use super::path::Path;
+use super::timers::Timers;
+use super::{Config, Failure, Next, PathHealth, PathStats, Quiet, SubmitError, Transfer, TransferStatus};
+use crate::id::{BatchId, Id, OpId, PathId, RemoteId, TargetId};
+use crate::rng::{Rng, mix};
 use crate::slab::Slab;
 use crate::time::{Instant, Monotone};
-
-/// One movement of bytes between our memory and a target's, of any length.
-#[derive(Clone, Copy, Debug)]
-pub struct Transfer {
-    /// Which way.
-    pub verb: Verb,
-    /// Our memory.
-    pub local: RegionId,
-    /// The first byte in our memory.
-    pub at: u64,
-    /// The peer's segment.
-    pub target: TargetId,
-    /// The first byte in the peer's segment.
-    pub to: u64,
-    /// The write permission; `None` for reads. A write without one is not tried twice.
-    pub ticket: Option<TicketId>,
-    /// How many bytes.
-    pub len: u64,
-}
-
-/// What the lane must do now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Next {
-    /// This batch has ended. Look at its transfers, then [`Engine::release`] it.
-    Batch(BatchId, Outcome),
-    /// This path has work: call [`Engine::take_ops`] with the transport's room. Said once for each change, so a lane
-    /// may as well call it for all its paths and ignore this.
-    Take(PathId),
-    /// Ask this path's transport to cancel this op.
-    Cancel(PathId, OpId),
-    /// Open this path again under the same id, and import the memory of its targets again under the same remote ids.
-    /// Answer with [`Engine::handle_path`].
-    Reopen(PathId),
-    /// Close this path; report its completions and then [`PathState::Down`].
-    Close(PathId),
-    /// Nothing to do before this moment, or before something happens.
-    Wait(Option<Instant>),
-}
-
-/// What a transport said about a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PathState {
-    /// It can be used.
-    Up,
-    /// It is gone; the transport completes its ops.
-    Down,
-}
-
-/// Why ops were not posted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reject {
-    /// No room.
-    Full,
-    /// The path is not up.
-    PathDown,
-    /// This path cannot reach the first op's memory; another one may.
-    BadRegion,
-}
-
-/// How a path is doing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PathHealth {
-    /// Being opened.
-    Opening,
-    /// In use.
-    Up,
-    /// Up, but it failed too often: on trial with one op at a time.
-    Suspect,
-    /// Being closed.
-    Closing,
-    /// Waiting to be opened again.
-    Down,
-}
-
-/// Figures of one path, since it was added.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PathStats {
-    /// How it is doing.
-    pub health: PathHealth,
-    /// Bytes that moved.
-    pub bytes: u64,
-    /// Ops that were done.
-    pub ops: u64,
-    /// Ops that ended otherwise.
-    pub errors: u64,
-    /// Ops in flight.
-    pub flying: u32,
-    /// Bytes in flight.
-    pub outstanding: u64,
-    /// Measured latency of one op.
-    pub latency: Duration,
-    /// Measured throughput, in bytes per second.
-    pub bandwidth: u64,
-}
-
-#[derive(Debug)]
-struct Path {
-    health: PathHealth,
-}
 
 /// The engine of one lane. See the [module](super) for how to drive it.
 #[derive(Debug)]
 pub struct Engine {
-    config: Config,
-    clock: Monotone,
-    seed: u64,
-    paths: Slab<PathId, Path>,
-    targets: Slab<TargetId, ()>,
-    remotes: Slab<RemoteId, (TargetId, PathId)>,
+    pub(super) config: Config,
+    pub(super) clock: Monotone,
+    pub(super) rng: Rng,
+    pub(super) topology: Topology,
+    pub(super) batches: Slab<BatchId, Batch>,
+    pub(super) flows: Slab<FlowId, Flow>,
+    pub(super) ops: Slab<OpId, Slice>,
+    pub(super) timers: [Timers; 2],
+    pub(super) out: Out,
+    pub(super) counts: Counts,
+    /// Emptied tables of ended batches, to be filled again.
+    spare: Vec<Vec<Work>>,
 }
 
-// The doors, first draft: topology is kept, work is refused.
+/// Which timer table.
+pub(super) const BATCHES: usize = 0;
+pub(super) const PATHS: usize = 1;
+
+/// What there is to reach, and how.
+#[derive(Debug, Default)]
+pub(super) struct Topology {
+    pub(super) paths: Slab<PathId, Path>,
+    pub(super) targets: Slab<TargetId, Target>,
+    pub(super) remotes: Slab<RemoteId, (TargetId, PathId)>,
+}
+
+/// What the lane is to be told.
+#[derive(Debug, Default)]
+pub(super) struct Out {
+    pub(super) ended: VecDeque<BatchId>,
+    pub(super) cancels: VecDeque<(PathId, OpId)>,
+    pub(super) asks: VecDeque<Next>,
+    pub(super) takes: VecDeque<PathId>,
+    /// Whether a batch was given up whose ops are not in `cancels` yet.
+    pub(super) recall: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    /// Ops that transports have.
+    pub(super) flying: u32,
+    /// Transfers of batches that are not released.
+    pub(super) transfers: usize,
+    /// Room in `spare`.
+    pub(super) spare: usize,
+    /// Batches that have not ended.
+    pub(super) live: usize,
+    /// Completions of unknown ops.
+    pub(super) strange: u64,
+}
+
 impl Engine {
     /// An engine without paths and targets. `seed` decides how pauses are jittered.
     pub fn new(config: Config, seed: u64) -> Self {
+        let (batches, ops) = (config.batches as usize, config.ops as usize);
         Self {
             config,
             clock: Monotone::default(),
-            seed,
-            paths: Slab::default(),
-            targets: Slab::default(),
-            remotes: Slab::default(),
-        }
-    }
-
-    // Topology.
-
-    /// Makes a path known. It starts as [`PathHealth::Opening`]: the lane opens it and reports with
-    /// [`handle_path`](Self::handle_path).
-    pub fn add_path(&mut self, now: Instant, _shape: PathShape) -> PathId {
-        self.clock.observe(now);
-        self.paths.insert(Path { health: PathHealth::Opening })
-    }
-
-    /// Forgets a path. Call it when the transport has completed the path's ops; ops that are still in flight count
-    /// as lost.
-    pub fn remove_path(&mut self, now: Instant, path: PathId) {
-        self.clock.observe(now);
-        self.paths.remove(path);
-    }
-
-    /// Makes a target known; reachable once [`attach`](Self::attach)ed.
-    pub fn add_target(&mut self, now: Instant) -> TargetId {
-        self.clock.observe(now);
-        self.targets.insert(())
-    }
-
-    /// Forgets a target. Its transfers that have not ended fail with [`Failure::Removed`](super::Failure).
-    pub fn remove_target(&mut self, now: Instant, target: TargetId) {
-        self.clock.observe(now);
-        self.targets.remove(target);
-    }
-
-    /// Says that `target` can be reached over `path`, under the id that it gives back: the lane imports the target's
-    /// memory under it, now or when the path comes up. `None` if either is unknown; the same id if attached already.
-    pub fn attach(&mut self, target: TargetId, path: PathId) -> Option<RemoteId> {
-        self.targets.get(target)?;
-        self.paths.get(path)?;
-        Some(self.remotes.insert((target, path)))
-    }
-
-    /// Ends [`attach`](Self::attach): no more ops go that way. Gives back the id to forget.
-    pub fn detach(&mut self, target: TargetId, path: PathId) -> Option<RemoteId> {
-        let remote = self.remote(target, path)?;
-        self.remotes.remove(remote);
-        Some(remote)
-    }
-
-    /// Under which id the memory of `target` is imported on `path`.
-    pub fn remote(&self, target: TargetId, path: PathId) -> Option<RemoteId> {
-        self.remotes.iter().find(|(_, link)| **link == (target, path)).map(|(remote, _)| remote)
-    }
-
-    /// The targets that are attached to `path`, with the ids under which to import them.
-    pub fn imports(&self, path: PathId) -> impl Iterator<Item = (TargetId, RemoteId)> {
-        self.remotes.iter().filter(move |(_, link)| link.1 == path).map(|(remote, link)| (link.0, remote))
-    }
-
-    /// Takes in that a path came up or went down. Its ops complete through
-    /// [`handle_completions`](Self::handle_completions) all the same, before or after.
-    pub fn handle_path(&mut self, now: Instant, path: PathId, state: PathState) {
-        self.clock.observe(now);
-        if let Some(path) = self.paths.get_mut(path) {
-            path.health = match state {
-                PathState::Up => PathHealth::Up,
-                PathState::Down => PathHealth::Down,
-            };
+            rng: Rng::new(seed),
+            topology: Topology::default(),
+            batches: Slab::with_capacity(batches),
+            flows: Slab::with_capacity(batches),
+            ops: Slab::with_capacity(ops),
+            timers: [Timers::with_capacity(batches), Timers::default()],
+            out: Out { ended: VecDeque::with_capacity(batches), ..Out::default() },
+            counts: Counts::default(),
+            spare: Vec::with_capacity(batches),
         }
     }
 
     // Work.
 
-    /// Takes a batch in. It ends exactly once, with [`Next::Batch`], soon after `deadline` at the latest. An empty
-    /// batch ends at once.
+    /// Takes a batch in. It ends exactly once, with [`Next::Batch`], at `deadline` and two [`Config::grace`]s at the
+    /// latest. An empty batch ends at once. O(transfers); allocates nothing once warm.
     pub fn submit(
         &mut self,
         now: Instant,
-        _batch: &[Transfer],
-        _deadline: Instant,
+        batch: &[Transfer],
+        deadline: Instant,
     ) -> Result<BatchId, SubmitError> {
-        self.clock.observe(now);
-        Err(SubmitError::Full)
+        let now = self.clock.observe(now);
+        self.check(batch)?;
+        let mut work = self.spare.pop().unwrap_or_default();
+        self.counts.spare -= work.capacity();
+        work.extend(batch.iter().map(Work::new));
+        self.counts.transfers += work.len();
+        self.counts.live += 1;
+        let pending = work.len() as u32;
+        let id = self.batches.insert(Batch::new(work, pending, deadline));
+        for (index, transfer) in batch.iter().enumerate() {
+            self.enlist(id, index as u32, transfer);
+        }
+        self.timers[BATCHES].set(id.index(), deadline);
+        if deadline.reached(now) {
+            self.give_up(now, id, Failure::Deadline);
+        }
+        self.settle(id);
+        Ok(id)
+    }
+
+    fn check(&self, batch: &[Transfer]) -> Result<(), SubmitError> {
+        if batch.len() > self.config.transfers as usize {
+            return Err(SubmitError::TooLarge);
+        }
+        if self.batches.len() >= self.config.batches as usize
+            || self.counts.transfers + batch.len() > self.config.transfers as usize
+        {
+            return Err(SubmitError::Full);
+        }
+        for (index, transfer) in batch.iter().enumerate() {
+            if self.topology.targets.get(transfer.target).is_none() {
+                return Err(SubmitError::UnknownTarget(index as u32));
+            }
+            let wraps = |start: u64| start.checked_add(transfer.len).is_none();
+            if wraps(transfer.at) || wraps(transfer.to) {
+                return Err(SubmitError::OutOfRange(index as u32));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts one transfer of a new batch into the flow of its target.
+    fn enlist(&mut self, batch: BatchId, index: u32, transfer: &Transfer) {
+        if transfer.len == 0 {
+            self.transfer_done(batch, index);
+            return;
+        }
+        if self.is_hopeless(transfer.target) {
+            self.fail(batch, None, index, Failure::Unreachable);
+            return;
+        }
+        let flow = self.flow_of(batch, transfer.target, index);
+        let Some(flow) = self.flows.get_mut(flow) else { return };
+        let tail = core::mem::replace(&mut flow.tail, index);
+        flow.left = flow.left.saturating_add(transfer.len);
+        if tail != index
+            && let Some(batch) = self.batches.get_mut(batch)
+        {
+            batch.work[tail as usize].next = index;
+        }
+    }
+
+    /// The flow of `batch` to `target`; a new one begins with transfer `index`.
+    fn flow_of(&mut self, batch: BatchId, target: TargetId, index: u32) -> FlowId {
+        let last = self.topology.targets.get(target).and_then(|target| target.last);
+        if let Some(last) = last
+            && self.flows.get(last).is_some_and(|flow| flow.batch == batch)
+        {
+            return last;
+        }
+        let Some(owner) = self.batches.get_mut(batch) else { unreachable!("the batch was just made") };
+        let flow = Flow::new(batch, target, index, owner.flows);
+        let id = self.flows.insert(flow);
+        owner.flows = Some(id);
+        if let Some(target) = self.topology.targets.get_mut(target) {
+            target.last = Some(id);
+        }
+        self.enqueue(id);
+        id
     }
 
     /// Gives up what has not ended of a batch; it still ends with [`Next::Batch`].
-    pub fn cancel(&mut self, now: Instant, _batch: BatchId) {
-        self.clock.observe(now);
-    }
-
-    /// How far transfer `index` of a batch is; `None` if there is none or the batch was released.
-    pub fn transfer_status(&self, _batch: BatchId, _index: usize) -> Option<TransferStatus> {
-        None
+    pub fn cancel(&mut self, now: Instant, batch: BatchId) {
+        let now = self.clock.observe(now);
+        self.give_up(now, batch, Failure::Cancelled);
     }
 
     /// Forgets an ended batch. A batch that has not ended is cancelled, and ends without [`Next::Batch`].
-    pub fn release(&mut self, now: Instant, _batch: BatchId) {
-        self.clock.observe(now);
+    pub fn release(&mut self, now: Instant, batch: BatchId) {
+        let now = self.clock.observe(now);
+        let Some(known) = self.batches.get_mut(batch) else { return };
+        if known.phase == Phase::Ended {
+            self.recycle(batch);
+        } else {
+            known.keep = Keep::Nobody;
+            self.give_up(now, batch, Failure::Cancelled);
+        }
     }
 
-    /// Writes ops for `path` into `out`: at most `room` of them, each within the path's `max_op` and both sides'
-    /// seams. Gives back how many. Post all of them, and report those that were not accepted.
-    pub fn take_ops(&mut self, now: Instant, _path: PathId, _room: usize, _out: &mut [Op]) -> usize {
-        self.clock.observe(now);
-        0
-    }
-
-    /// Takes in that `ops`, the tail of what [`take_ops`](Self::take_ops) gave, were not posted, the first of them
-    /// because of `why`.
-    pub fn handle_refused(&mut self, now: Instant, _path: PathId, _ops: &[Op], _why: Reject) {
-        self.clock.observe(now);
-    }
-
-    /// Takes in how ops ended. Completions of unknown ops are counted and ignored.
-    pub fn handle_completions(&mut self, now: Instant, _path: PathId, _done: &[Completion]) {
-        self.clock.observe(now);
-    }
-
-    /// Does what is due: deadlines, pauses that are over, stalled paths. Early or late is harmless.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        self.clock.observe(now);
+    /// Takes a batch out, and keeps its table for another.
+    pub(super) fn recycle(&mut self, batch: BatchId) {
+        let Some(Batch { mut work, .. }) = self.batches.remove(batch) else { return };
+        self.counts.transfers -= work.len();
+        work.clear();
+        let fits = self.counts.spare + work.capacity() <= self.config.transfers as usize;
+        if fits && self.spare.len() < self.config.batches as usize {
+            self.counts.spare += work.capacity();
+            self.spare.push(work);
+        }
     }
 
     /// What the lane must do now. The last answer is always [`Next::Wait`].
     pub fn poll(&mut self, now: Instant) -> Next {
         self.clock.observe(now);
-        Next::Wait(None)
+        while let Some(id) = self.out.ended.pop_front() {
+            if let Some(batch) = self.batches.get(id) {
+                return Next::Batch(id, batch.outcome());
+            }
+        }
+        if core::mem::take(&mut self.out.recall) {
+            self.recall();
+        }
+        while let Some((path, op)) = self.out.cancels.pop_front() {
+            if self.ops.get(op).is_some_and(|slice| slice.stage == Stage::Recalled) {
+                return Next::Cancel(path, op);
+            }
+        }
+        while let Some(ask) = self.out.asks.pop_front() {
+            if let Next::Close(path) | Next::Reopen(path) = ask
+                && self.topology.paths.get(path).is_some()
+            {
+                return ask;
+            }
+        }
+        while let Some(path) = self.out.takes.pop_front() {
+            if let Some(known) = self.topology.paths.get_mut(path) {
+                known.called = false;
+                return Next::Take(path);
+            }
+        }
+        let [batches, paths] = self.timers.each_ref().map(|timers| timers.first());
+        Next::Wait(batches.into_iter().chain(paths).min())
     }
 
     // Looking.
 
-    /// Figures of a path.
-    pub fn path_stats(&self, _path: PathId) -> Option<PathStats> {
-        None
+    /// How far transfer `index` of a batch is; `None` if there is none or the batch was released.
+    pub fn transfer_status(&self, batch: BatchId, index: usize) -> Option<TransferStatus> {
+        self.batches.get(batch)?.work.get(index).map(|work| work.status)
     }
 
-    /// How long one op of `len` bytes would take on `path` now.
-    pub fn predicted(&self, _now: Instant, _path: PathId, _len: u32) -> Option<Duration> {
-        None
+    /// Whether anything of a batch may still move bytes; also after it ended, until it is released.
+    pub fn quiet(&self, batch: BatchId) -> Option<Quiet> {
+        self.batches.get(batch).map(Batch::quiet)
+    }
+
+    /// Figures of a path.
+    pub fn path_stats(&self, path: PathId) -> Option<PathStats> {
+        self.topology.paths.get(path).map(Path::stats)
+    }
+
+    /// How long `len` bytes more would take on `path` now.
+    pub fn predicted(&self, now: Instant, path: PathId, len: u64) -> Option<Duration> {
+        let path = self.topology.paths.get(path)?;
+        Some(Duration::from_nanos(path.predict(now, len)))
     }
 
     /// Batches that have not ended.
-    pub fn live(&self) -> usize {
-        0
+    pub const fn live(&self) -> usize {
+        self.counts.live
     }
 
-    /// A fingerprint of everything that decides what the engine does next, for replay.
+    /// Ops that were handed out and have not completed.
+    pub const fn flying(&self) -> u32 {
+        self.counts.flying
+    }
+
+    /// Completions that named no op in flight on their path: a transport that breaks its contract.
+    pub const fn strange(&self) -> u64 {
+        self.counts.strange
+    }
+
+    /// A fingerprint of what decides what the engine does next, for replay.
     pub fn digest(&self) -> u64 {
-        mix(self.seed ^ self.paths.len() as u64 ^ u64::from(self.config.batches))
+        let mut digest = mix(self.batches.len() as u64) ^ u64::from(self.counts.flying);
+        let mut add = |word: u64| digest = mix(digest ^ word);
+        for (id, path) in self.topology.paths.iter() {
+            let stats = path.stats();
+            let up = u64::from(stats.health == PathHealth::Up);
+            for word in [id.to_bits(), stats.bytes, stats.ops, stats.errors, stats.outstanding, up] {
+                add(word);
+            }
+            add(path.estimate.time(0));
+            add(path.estimate.time(1 << 20));
+        }
+        for (id, batch) in self.batches.iter() {
+            add(id.to_bits());
+            add(u64::from(batch.pending) << 32 | u64::from(batch.flying));
+            batch.work.iter().for_each(|work| add(work.cut ^ work.left.rotate_left(32)));
+        }
+        for (id, slice) in self.ops.iter() {
+            add(id.to_bits());
+            add(slice.offset ^ slice.posted.nanos().rotate_left(32));
+        }
+        digest
+    }
+}
+
+impl Batch {
+    const fn new(work: Vec<Work>, pending: u32, deadline: Instant) -> Self {
+        Self {
+            work,
+            phase: Phase::Open,
+            keep: Keep::Caller,
+            pending,
+            flying: 0,
+            parked: 0,
+            lost: 0,
+            first: None,
+            flows: None,
+            deadline,
+        }
+    }
+}
+
+impl Work {
+    const fn new(transfer: &Transfer) -> Self {
+        let (transfer, left) = (*transfer, transfer.len);
+        Self { transfer, cut: 0, left, status: TransferStatus::Pending, next: NONE }
+    }
+}
+
+impl Flow {
+    const fn new(batch: BatchId, target: TargetId, index: u32, sibling: Option<FlowId>) -> Self {
+        Self {
+            batch,
+            target,
+            head: index,
+            tail: index,
+            retry: None,
+            left: 0,
+            taken: 0,
+            queued: false,
+            sibling,
+        }
     }
 }

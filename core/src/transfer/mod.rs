@@ -10,12 +10,22 @@
 //! [`Engine::handle_refused`]; give every completion to [`Engine::handle_completions`] and every path event to
 //! [`Engine::handle_path`]; call [`Engine::handle_timeout`] when the moment of the last `Wait` has come.
 
+mod batch;
 mod config;
+mod due;
+mod end;
 mod engine;
+mod estimate;
 mod op;
 mod outcome;
+mod path;
+mod take;
+mod timers;
+mod topology;
+mod types;
 
 pub use config::{Config, PathShape};
-pub use engine::{Engine, Next, PathHealth, PathState, PathStats, Reject, Transfer};
+pub use engine::Engine;
 pub use op::{Completion, Op, Status, Verb};
 pub use outcome::{Failure, Outcome, Quiet, SubmitError, TransferStatus};
+pub use types::{Next, PathHealth, PathState, PathStats, Reject, Transfer};
