@@ -196,6 +196,20 @@ fn what_was_not_posted_is_posted_later() {
 }
 
 #[test]
+fn a_path_that_is_down_before_it_is_told_is_left_alone() {
+    let (mut engine, target, paths) = rig(Config::default(), 1);
+    engine.submit(at(0), &[read(target, 0, 100); 6], at(100)).unwrap();
+    let ops = take(&mut engine, at(0), paths[0], 6);
+    assert_eq!(engine.path_of(ops[5].id), Some(paths[0]));
+    engine.handle_refused(at(0), paths[0], &ops, Reject::PathDown);
+    assert!(take(&mut engine, at(0), paths[0], 6).is_empty());
+    assert_eq!((engine.flying(), engine.path_of(ops[5].id)), (0, None));
+    engine.handle_path(at(0), paths[0], PathState::Down);
+    engine.handle_path(at(1), paths[0], PathState::Up);
+    assert_eq!(take(&mut engine, at(1), paths[0], 6).len(), 6);
+}
+
+#[test]
 fn a_path_that_lacks_the_memory_leaves_it_to_another() {
     let (mut engine, target, paths) = rig(Config::default(), 2);
     let batch = engine.submit(at(0), &[read(target, 0, 100)], at(100)).unwrap();

@@ -86,7 +86,14 @@ impl Engine {
     /// Takes in that `ops`, the tail of what [`take_ops`](Self::take_ops) gave, were not posted, the first of them
     /// because of `why`.
     pub fn handle_refused(&mut self, now: Instant, path: PathId, ops: &[Op], why: Reject) {
-        self.clock.observe(now);
+        let now = self.clock.observe(now);
+        if why == Reject::PathDown
+            && let Some(known) = self.topology.paths.get_mut(path)
+        {
+            // Its transport knows already; leave it alone until we are told.
+            known.suspect(now, &self.config, &mut self.rng);
+            self.timers[PATHS].set_earlier(path.index(), known.breaker.until);
+        }
         // Backwards, since each goes to the front of those that wait.
         for (index, op) in ops.iter().enumerate().rev() {
             let Some(slice) = self.ops.get_mut(op.id).filter(|s| s.path == path && s.stage.is_out()) else {

@@ -252,6 +252,11 @@ impl Engine {
         self.batches.get(batch).map(Batch::quiet)
     }
 
+    /// The path that an op in flight is on; a transport's completions do not say.
+    pub fn path_of(&self, op: OpId) -> Option<PathId> {
+        self.ops.get(op).filter(|slice| slice.stage.is_out()).map(|slice| slice.path)
+    }
+
     /// Figures of a path.
     pub fn path_stats(&self, path: PathId) -> Option<PathStats> {
         self.topology.paths.get(path).map(Path::stats)

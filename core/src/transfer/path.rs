@@ -164,6 +164,13 @@ impl Path {
             _ => false,
         };
         if trips {
+            self.suspect(now, config, rng);
+        }
+    }
+
+    /// Puts a path in use on trial, after a pause.
+    pub(super) fn suspect(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
+        if matches!(self.health, PathHealth::Up | PathHealth::Suspect) {
             self.health = PathHealth::Suspect;
             self.pause(now, config, rng);
         }
