@@ -14,7 +14,8 @@
 //! 8. **Fence.** After `Event::Fenced`, no store of a fenced ticket lands, not even one posted before.
 //! 9. **Idle targets serve.** A target that only calls `progress` serves its peers.
 //! 10. **Lost keeps memory.** While an op may still touch memory its region's block stays alive; an op whose outcome
-//!     cannot be known is `Lost`, and its memory is kept until its path is closed.
+//!     cannot be known is `Lost`, and its memory is kept until its path is down. After `Event::Down` nothing of the
+//!     path touches memory.
 //! 11. **No stray bytes.** An op that ends other than `Done` may have stored some of its own bytes, none elsewhere.
 //! 12. **Arm.** After `arm` said `Asleep`, whatever happens next makes `wake_fd` readable.
 //! 13. **Incarnation.** Memory of an earlier life of a peer is refused.

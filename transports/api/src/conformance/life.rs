@@ -112,6 +112,10 @@ fn withdrawn_in_flight(factory: Factory<'_>) -> Checked {
         rig.require(status != Status::Done, || "done into memory that was let go".into())?;
         rig.require(rig.local.to_vec() == then, || "bytes moved into memory that was let go".into())?;
     }
+    if status == Status::Lost {
+        let path = rig.path;
+        rig.end(Side::Initiator)?.close(path);
+    }
     rig.until("withdrawn memory is let go", |rig| rig.local.shares() == 1)
 }
 
@@ -127,8 +131,8 @@ fn lost_until_closed(factory: Factory<'_>) -> Checked {
     let statuses = rig.finish(&ops)?;
     let (region, path) = (rig.region, rig.path);
     rig.end(Side::Initiator)?.withdraw(region);
-    if statuses.contains(&Status::Lost) {
-        rig.settle();
+    let down = |rig: &Rig| rig.events.iter().any(|(_, event)| matches!(event, Event::Down(..)));
+    if statuses.contains(&Status::Lost) && !down(&rig) {
         rig.require(rig.local.shares() > 1, || "the memory of a lost op was let go".into())?;
     }
     rig.end(Side::Initiator)?.close(path);
