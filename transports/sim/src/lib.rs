@@ -5,9 +5,11 @@
 //! - [`Fault`]: makes another transport misbehave, within the contract, by a seed
 #![forbid(unsafe_code)]
 
+mod fault;
 mod net;
 mod serve;
 mod transport;
 
+pub use fault::{Fault, Faults, Order};
 pub use net::{Shape, SimNet};
 pub use transport::SimTransport;
