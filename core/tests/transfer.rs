@@ -187,6 +187,8 @@ fn what_was_not_posted_is_posted_later() {
     assert_eq!(engine.poll(at(0)), Next::Take(paths[0]));
     let ops = take(&mut engine, at(0), paths[0], 6);
     engine.handle_refused(at(0), paths[0], &ops[2..], Reject::Full);
+    // Not at once: it would be refused again. But soon, whatever happens.
+    assert_eq!(engine.poll(at(0)), Next::Wait(Some(at(1))));
     end(&mut engine, at(1), paths[0], &ops[..2], Status::Done);
     assert_eq!(engine.poll(at(1)), Next::Take(paths[0]));
     let again = take(&mut engine, at(1), paths[0], 6);

@@ -2,6 +2,7 @@
 
 use super::batch::{FlowId, Keep, Phase, Slice, Stage};
 use super::engine::{BATCHES, Engine, PATHS};
+use super::take::More;
 use super::{Completion, Failure, Next, Op, PathHealth, Reject, Status, TransferStatus, Verb};
 use crate::id::{BatchId, Id, OpId, PathId, TargetId};
 use crate::time::{Instant, nanos};
@@ -94,6 +95,8 @@ impl Engine {
             known.suspect(now, &self.config, &mut self.rng);
             self.timers[PATHS].set_earlier(path.index(), known.breaker.until);
         }
+        // What goes back into the queue must not have the path called again at once.
+        let called = self.set_called(path, true);
         // Backwards, since each goes to the front of those that wait.
         for (index, op) in ops.iter().enumerate().rev() {
             let Some(slice) = self.ops.get_mut(op.id).filter(|s| s.path == path && s.stage.is_out()) else {
@@ -122,10 +125,19 @@ impl Engine {
             }
             self.settle(slice.batch);
         }
-        // A full or broken path says when it is not any more, or is asked again after a while.
-        if why == Reject::BadRegion {
-            self.wake(path);
+        if !called {
+            self.set_called(path, false);
         }
+        // A full or broken path says when it is not any more, or is asked again after a while.
+        match why {
+            Reject::BadRegion => self.wake(path),
+            Reject::Full | Reject::PathDown => self.look_again(now, path, More::No),
+        }
+    }
+
+    fn set_called(&mut self, path: PathId, called: bool) -> bool {
+        let Some(known) = self.topology.paths.get_mut(path) else { return false };
+        core::mem::replace(&mut known.called, called)
     }
 
     /// Whether another path than its last is in use for a slice, and it may be tried again.

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::batch::{Batch, Flow, FlowId, Slice, Stage, Target, Work};
+use super::batch::{Batch, Flow, FlowId, Slice, Stage, Work};
 use super::engine::{Engine, PATHS};
 use super::{Op, PathHealth, PathShape};
 use crate::id::{BatchId, Id, OpId, PathId, RemoteId, TargetId};
@@ -24,6 +24,13 @@ enum Step {
     Declined(PathId),
     /// It has no work.
     Empty,
+}
+
+/// Whether a path would take more at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum More {
+    Yes,
+    No,
 }
 
 /// Whether a path takes from a flow.
@@ -62,19 +69,20 @@ impl Engine {
                 Step::Empty => self.drop_target(path, target),
             }
         }
-        self.look_again(now, path, count == out.len() && count < room);
+        let more = if count == out.len() && count < room { More::Yes } else { More::No };
+        self.look_again(now, path, more);
         count
     }
 
     /// Sets when `path` is asked again, if anything is left to ask or to watch.
-    fn look_again(&mut self, now: Instant, path: PathId, more: bool) {
+    pub(super) fn look_again(&mut self, now: Instant, path: PathId, more: More) {
         let Some(known) = self.topology.paths.get(path) else { return };
         if known.load.flying > 0 {
             self.timers[PATHS].set_earlier(path.index(), known.stalls_at(&self.config));
         }
         if !known.ready.is_empty() {
             self.timers[PATHS].set_earlier(path.index(), now + RELOOK);
-            if more {
+            if more == More::Yes {
                 self.wake(path);
             }
         }
@@ -173,10 +181,10 @@ impl Engine {
             return whole;
         }
         let Some(known) = self.topology.paths.get(path) else { return whole };
-        let Some((better, theirs)) = self.best_other(now, path, target, flow.left.min(SIZE)) else {
-            return whole;
-        };
-        if self.is_avoided(path, flow) {
+        let avoided = self.avoided(flow);
+        let others = target.links.iter().map(|link| link.path).filter(|p| *p != path && Some(*p) != avoided);
+        let Some((better, theirs)) = self.best(now, others, flow.left.min(SIZE)) else { return whole };
+        if avoided == Some(path) {
             return Verdict::Leave(better);
         }
         let mine = known.predict(now, flow.left.min(SIZE));
@@ -195,20 +203,19 @@ impl Engine {
         Verdict::Leave(better)
     }
 
-    /// The best of the other paths to a target that are in use.
-    fn best_other(&self, now: Instant, path: PathId, target: &Target, len: u64) -> Option<(PathId, u64)> {
-        let others = target.links.iter().filter(|link| link.path != path);
-        let up = others.filter_map(|link| {
-            let known = self.topology.paths.get(link.path)?;
-            (known.health == PathHealth::Up).then(|| (link.path, known.predict(now, len)))
+    /// The best of these paths that are in use, and how long it would take for `len` bytes.
+    fn best(&self, now: Instant, paths: impl Iterator<Item = PathId>, len: u64) -> Option<(PathId, u64)> {
+        let up = paths.filter_map(|path| {
+            let known = self.topology.paths.get(path)?;
+            (known.health == PathHealth::Up).then(|| (path, known.predict(now, len)))
         });
         up.min_by_key(|(_, time)| *time)
     }
 
-    /// Whether what comes next in `flow` has just failed on `path`.
-    fn is_avoided(&self, path: PathId, flow: &Flow) -> bool {
-        let first = flow.retry.and_then(|id| self.ops.get(id));
-        first.is_some_and(|slice| slice.stage == Stage::Waiting && slice.path == path)
+    /// The path on which what comes next in `flow` has just failed.
+    fn avoided(&self, flow: &Flow) -> Option<PathId> {
+        let first = self.ops.get(flow.retry?)?;
+        (first.stage == Stage::Waiting).then_some(first.path)
     }
 
     /// Cuts the next op of a flow for `path`, of at most `most` bytes.
