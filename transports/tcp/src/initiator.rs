@@ -61,6 +61,8 @@ struct Flight {
     /// Of a read: where its bytes go.
     into: Option<(Block, u64)>,
     verb: Verb,
+    /// How much the connection has sent when the last byte of the op is.
+    end: u64,
 }
 
 /// The asking side of one connection.
@@ -162,7 +164,13 @@ impl Lane {
                         None
                     }
                 };
-                self.flights.push_back(Flight { id: Some(op.id), len: op.len, into, verb });
+                self.flights.push_back(Flight {
+                    id: Some(op.id),
+                    len: op.len,
+                    into,
+                    verb,
+                    end: outbox.end(),
+                });
             }
             self.next += count as u64;
         }
@@ -180,7 +188,7 @@ impl Lane {
             let (unread, landings) = stream.inbox.parts();
             let Some(reply) = Reply::decode(unread)? else { break };
             let count = usize::from(reply.count);
-            if reply.first != self.front || count > self.flights.len() {
+            if reply.first != self.front || !self.are_sent(count, stream.outbox.sent()) {
                 return Err(Broken::Protocol);
             }
             turn.allowance.did(count);
@@ -194,6 +202,13 @@ impl Lane {
             self.landed(landed, turn);
         }
         Ok(Stop::Starved)
+    }
+
+    /// Whether there are `count` ops in flight of which every byte was sent. An answer to an op that is still being
+    /// sent would end it while its memory is read.
+    fn are_sent(&self, count: usize, sent: u64) -> bool {
+        let last = count.checked_sub(1).and_then(|last| self.flights.get(last));
+        last.is_some_and(|flight| flight.end <= sent)
     }
 
     fn greet(&mut self, stream: &mut Stream) -> Result<bool, Broken> {

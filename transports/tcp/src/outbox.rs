@@ -9,11 +9,13 @@ use springtide_hal_host::net::{Out, PIECES};
 /// The sending half of a connection. Does no I/O itself: [`drain`](Self::drain) hands the pieces to a function.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
-    /// Headers, one after the other; those before `sent` are gone.
+    /// Headers, one after the other; those before `gone` were sent.
     heads: Vec<u8>,
-    sent: usize,
+    gone: usize,
     pieces: VecDeque<Piece>,
     bytes: u64,
+    /// How many bytes were ever sent.
+    total: u64,
 }
 
 #[derive(Debug)]
@@ -25,18 +27,19 @@ enum Piece {
 }
 
 impl Outbox {
-    /// An empty one with room for `pieces` pieces before it allocates.
-    pub(crate) fn with_capacity(pieces: usize) -> Self {
-        Self {
-            heads: Vec::with_capacity(pieces * 64),
-            pieces: VecDeque::with_capacity(pieces),
-            ..Self::default()
-        }
-    }
-
     /// How many bytes wait.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// How many bytes were sent since the connection began.
+    pub(crate) const fn sent(&self) -> u64 {
+        self.total
+    }
+
+    /// How many bytes will have been sent once all that waits is.
+    pub(crate) const fn end(&self) -> u64 {
+        self.total + self.bytes
     }
 
     /// How many pieces wait.
@@ -75,7 +78,7 @@ impl Outbox {
         send: impl FnOnce(&[Out<'_>]) -> io::Result<usize>,
     ) -> io::Result<(u64, u64)> {
         let mut pieces = [Out::Bytes(&[]); PIECES];
-        let (mut count, mut offered, mut at) = (0, 0, self.sent);
+        let (mut count, mut offered, mut at) = (0, 0, self.gone);
         for (slot, piece) in pieces.iter_mut().zip(&self.pieces) {
             if offered >= limit {
                 break;
@@ -100,12 +103,13 @@ impl Outbox {
 
     fn took(&mut self, taken: u64) {
         self.bytes -= taken;
+        self.total += taken;
         let mut rest = taken;
         while let Some(front) = self.pieces.front_mut() {
             let whole = match front {
                 Piece::Head(len) => {
                     let bytes = (*len as u64).min(rest) as usize;
-                    self.sent += bytes;
+                    self.gone += bytes;
                     *len -= bytes;
                     rest -= bytes as u64;
                     *len == 0
@@ -124,10 +128,10 @@ impl Outbox {
             self.pieces.pop_front();
         }
         // Headers are short and rarely many, so what is left moves to the front once half of them is gone.
-        if self.sent * 2 >= self.heads.len() {
-            self.heads.copy_within(self.sent.., 0);
-            self.heads.truncate(self.heads.len() - self.sent);
-            self.sent = 0;
+        if self.gone * 2 >= self.heads.len() {
+            self.heads.copy_within(self.gone.., 0);
+            self.heads.truncate(self.heads.len() - self.gone);
+            self.gone = 0;
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::stream::{Allowance, Broken, Stream};
 use crate::target::Target;
 use crate::transport::{Listener, TcpTransport};
 use crate::wire::{MAX_REQUEST, REPLY};
-use crate::{MAX_CONNECTIONS, QUEUED_PIECES, listen};
+use crate::{MAX_CONNECTIONS, listen};
 
 /// Most bytes that one connection moves before the next has its turn.
 const TURN: u64 = 1 << 20;
@@ -76,7 +76,7 @@ impl TcpTransport {
             let Some(listener) = &mut self.listener else { return };
             match listen::accept(&listener.socket, &self.config) {
                 Ok(Some(socket)) => {
-                    let (inbox, outbox) = (Inbox::new(REQUESTS, MAX_REQUEST), outbox());
+                    let (inbox, outbox) = (Inbox::new(REQUESTS, MAX_REQUEST), Outbox::default());
                     let stream = Stream::new(socket, inbox, outbox, self.now);
                     if self.add(stream, Role::Target(Target::new(self.config.owner))).is_ok() {
                         self.accepted += 1;
@@ -116,7 +116,7 @@ impl TcpTransport {
         let mut lanes = Vec::new();
         for _ in 0..self.config.lanes.max(1) {
             let lane = listen::connect(address, &self.config).and_then(|socket| {
-                let mut outbox = outbox();
+                let mut outbox = Outbox::default();
                 let lane = Lane::new(path, self.config.owner, peer, depth, &mut outbox);
                 self.add(Stream::new(socket, Inbox::new(REPLIES, REPLY), outbox, now), Role::Initiator(lane))
             });
@@ -297,8 +297,4 @@ fn enqueue(
         connection.queued = true;
         ready.push_back(id);
     }
-}
-
-fn outbox() -> Outbox {
-    Outbox::with_capacity(QUEUED_PIECES)
 }

@@ -22,7 +22,7 @@ use crate::memory::Memory;
 use crate::outbox::Outbox;
 use crate::stream::{Allowance, Broken, Stop, Stream};
 use crate::target::Target;
-use crate::wire::{self, Hello, MAX_REQUEST, REPLY};
+use crate::wire::{self, Hello, MAX_REQUEST, REPLY, Reply};
 use crate::{QUEUED_BYTES, QUEUED_PIECES};
 
 const ME: Incarnation = Incarnation(1);
@@ -381,4 +381,20 @@ fn a_cancelled_read_touches_its_memory_no_more() {
     assert!(client.block.to_vec()[8_000..16_000] == noise(LEN, 2)[8_000..16_000]);
     let ends: Vec<_> = client.finished.iter().map(|(_, done)| (done.id.index(), done.status)).collect();
     assert_eq!(ends, [(0, Status::Flushed), (1, Status::Done)]);
+}
+
+#[test]
+fn an_answer_to_a_write_that_is_not_all_sent_breaks_the_protocol() {
+    let mut client = Client::new();
+    client.block = vec![1; 8 << 20].into();
+    client.end.give(&Hello { from: PEER, to: ME }.encode());
+    client.end.stream.notice(EventFlags::OUT);
+    client.pump().unwrap();
+    client.post(0, &Planned { verb: Verb::Write, to: 0, len: 8 << 20, region: 0, forged: false });
+    client.pump().unwrap();
+    assert!(!client.end.stream.outbox.is_empty(), "the socket does not take it all");
+    client.end.give(&Reply::done(0).encode());
+    assert_eq!(client.pump(), Err(Broken::Protocol));
+    client.lane.flush(&mut client.finished);
+    assert_eq!(client.finished.len(), 1);
 }
