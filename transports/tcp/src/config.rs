@@ -17,13 +17,14 @@ pub struct Config {
     pub advertise: Option<IpAddr>,
     /// Connections a path, at least 1. Default 1.
     pub lanes: usize,
-    /// Most ops in flight on a path. Default 256.
+    /// Most ops in flight on a path, at least 1. Default 256.
     pub depth: u32,
     /// How long connecting and saying hello may take. Default 5 s.
     pub hello: Duration,
     /// How long a peer that owes bytes, or room for ours, may keep still before it counts as gone. Default 30 s.
     pub stall: Duration,
-    /// After how long without traffic to ask whether the peer still lives (three probes). Default 10 s.
+    /// After how long without traffic the kernel asks whether the peer's host still lives; one that does not answer
+    /// for `stall` is gone. Whole seconds. Default 10 s.
     pub keepalive: Duration,
 }
 

@@ -55,12 +55,36 @@ pub(crate) fn connect(address: SocketAddr, config: &Config) -> Result<OwnedFd, E
 }
 
 fn set_options(socket: &OwnedFd, config: &Config) -> Result<(), Errno> {
-    let second = Duration::from_secs(1);
+    let seconds = |time: Duration| Duration::from_secs(time.as_secs().max(1));
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, config.keepalive.max(second))?;
-    sockopt::set_tcp_keepintvl(socket, (config.keepalive / PROBES).max(second))?;
+    sockopt::set_tcp_keepidle(socket, seconds(config.keepalive))?;
+    sockopt::set_tcp_keepintvl(socket, seconds(config.keepalive / PROBES))?;
+    // Where the user time-out is known it decides, and this count does not.
     sockopt::set_tcp_keepcnt(socket, PROBES)?;
     let patience = u32::try_from(config.stall.as_millis()).unwrap_or(u32::MAX);
     sockopt::set_tcp_user_timeout(socket, patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use springtide_core::id::Incarnation;
+
+    #[test]
+    fn both_ends_find_a_dead_peer() {
+        let config = Config::new(Incarnation(1));
+        let (listener, address) = listen(([127, 0, 0, 1], 0).into()).unwrap();
+        assert!(accept(&listener, &config).unwrap().is_none());
+        let connected = connect(address, &config).unwrap();
+        let accepted = accept(&listener, &config).unwrap().unwrap();
+        for socket in [connected, accepted] {
+            assert!(sockopt::tcp_nodelay(&socket).unwrap());
+            assert!(sockopt::socket_keepalive(&socket).unwrap());
+            assert_eq!(sockopt::tcp_keepidle(&socket).unwrap(), config.keepalive);
+            assert_eq!(sockopt::tcp_keepintvl(&socket).unwrap(), Duration::from_secs(3));
+            assert_eq!(sockopt::tcp_keepcnt(&socket).unwrap(), PROBES);
+            assert_eq!(sockopt::tcp_user_timeout(&socket).unwrap(), 30_000);
+        }
+    }
 }

@@ -198,3 +198,37 @@ impl Memory {
         region.block.span(at, len.into()).ok().map(|_| &region.block)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::num::NonZeroU32;
+    use proptest::prelude::*;
+    use springtide_core::id::Id;
+
+    #[test]
+    fn a_description_comes_back_and_a_piece_of_it_does_not() {
+        let (segment, region) = (SegmentId::new(4, NonZeroU32::MIN), RegionId::new(5, NonZeroU32::MAX));
+        let remote = Remote { owner: Incarnation(u128::MAX - 1), segment, region, len: 1 << 40 };
+        let mut bytes = Vec::new();
+        remote.encode(&mut bytes);
+        assert_eq!(Remote::decode(&bytes), Some(remote));
+        assert!((0..bytes.len()).all(|cut| Remote::decode(&bytes[..cut]).is_none()));
+        bytes[0] = 2;
+        assert_eq!(Remote::decode(&bytes), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_description_or_none(
+            mut bytes in proptest::collection::vec(any::<u8>(), DESCRIPTION_LEN - 1..=DESCRIPTION_LEN + 1),
+        ) {
+            bytes[0] = DESCRIPTION;
+            if let Some(remote) = Remote::decode(&bytes) {
+                let mut again = Vec::new();
+                remote.encode(&mut again);
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+}

@@ -67,6 +67,7 @@ impl TcpTransport {
     /// # Errors
     /// See [`ListenError`].
     pub fn new(config: Config) -> Result<Self, ListenError> {
+        let config = Config { lanes: config.lanes.max(1), depth: config.depth.max(1), ..config };
         let system = |errno: rustix::io::Errno| ListenError::System(errno.raw_os_error());
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
         let listener = config.listen.map(|address| Listener::new(address, &config)).transpose()?;

@@ -236,3 +236,34 @@ fn a_region_of_another_process_is_not_a_segment_of_ours() {
     let mut out = Vec::new();
     assert_eq!(a.transport.describe(id::<RegionId>(1), &mut out), Err(ControlError::Unsuitable));
 }
+
+#[test]
+fn a_transport_can_be_its_own_peer() {
+    let mut a = Node::new(1, MIB);
+    let (address, path) = (a.address(), id::<PathId>(0));
+    a.transport.open(a.now, path, &address).unwrap();
+    until(&mut [&mut a], |nodes| nodes[0].saw(Event::Up(path)));
+    a.transport.import(path, id(0), &a.description()).unwrap();
+    let (want, op) = (a.bytes(0, 300_000), a.op(Verb::Read, 0, 500_000, 0, 300_000));
+    a.transport.submit(path, &[op]).unwrap();
+    until(&mut [&mut a], |nodes| nodes[0].status(&op) == Some(Status::Done));
+    assert!(a.bytes(500_000, 300_000) == want);
+}
+
+#[test]
+fn a_waiting_op_can_be_given_up_at_once() {
+    let (mut a, mut b) = (Node::new(1, 32 * MIB), Node::new(2, 32 * MIB));
+    let path = connect(&mut a, &mut b, 0);
+    let ops = writes(&mut a, 0, 30, 1 << 20);
+    a.transport.submit(path, &ops).unwrap();
+    a.step();
+    // The last ones have not been put on the wire; a peer that keeps still cannot hold them.
+    a.transport.cancel(ops[29].id);
+    a.transport.cancel(ops[28].id);
+    a.step();
+    assert_eq!((a.status(&ops[29]), a.status(&ops[28])), (Some(Status::Flushed), Some(Status::Flushed)));
+    let before = b.bytes(28 << 20, 2 << 20);
+    until(&mut [&mut a, &mut b], |nodes| nodes[0].done.len() == 30);
+    assert!(ops[..28].iter().all(|op| a.status(op) == Some(Status::Done)));
+    assert!(b.bytes(28 << 20, 2 << 20) == before);
+}
