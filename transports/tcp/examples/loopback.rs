@@ -3,7 +3,8 @@
 //! `cargo run --release -p springtide-transport-tcp --example loopback [-- ROUNDS [LANES]]`
 //!
 //! Each round measures a plain blocking stream and then every shape, so that the ratio compares like with like. Both
-//! sides spin a little before they sleep.
+//! sides spin a little before they sleep. Then the same shapes with both sides driven by one thread, in CPU time: what
+//! an op costs both sides together, whoever else uses the machine.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -12,6 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
 use springtide_core::id::{Id, Incarnation, PathId, RegionId, RemoteId, SegmentId, TicketId};
 use springtide_core::range::Extent;
 use springtide_core::ticket::{Ticket, TicketKey};
@@ -80,6 +82,12 @@ fn serve(mut transport: TcpTransport, stop: &AtomicBool) {
     }
 }
 
+/// CPU seconds that this thread has used.
+fn cpu() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
 struct Client {
     transport: TcpTransport,
     path: PathId,
@@ -87,13 +95,12 @@ struct Client {
 }
 
 impl Client {
-    /// Moves `total` bytes in ops of `len`, `depth` in flight: seconds.
-    fn run(&mut self, verb: Verb, len: u32, depth: usize, total: u64) -> f64 {
+    /// Moves `total` bytes in ops of `len`, `depth` in flight. Drives the other side too, if it is given.
+    fn run(&mut self, verb: Verb, len: u32, depth: usize, total: u64, mut peer: Option<&mut TcpTransport>) {
         let nothing = Completion { id: id(0), bytes: 0, status: Status::Lost, code: 0 };
         let mut done = [nothing; 64];
         let (count, slots) = (total / u64::from(len), MEMORY as u64 / u64::from(len));
         let (mut posted, mut ended) = (0, 0);
-        let start = now();
         let mut batch: Vec<Op> = Vec::with_capacity(depth);
         while ended < count {
             batch.clear();
@@ -105,11 +112,14 @@ impl Client {
                 posted += 1;
             }
             self.transport.submit(self.path, &batch).expect("the path has room for the depth");
+            if let Some(peer) = &mut peer {
+                self.idle = 0;
+                peer.progress(now(), BUDGET, &mut done);
+            }
             let finished = turn(&mut self.transport, &mut self.idle, &mut done);
             assert!(done[..finished].iter().all(|done| done.status == Status::Done && done.bytes == len));
             ended += finished as u64;
         }
-        seconds(start)
     }
 }
 
@@ -142,6 +152,24 @@ fn plain(total: usize) -> f64 {
     seconds
 }
 
+/// Moves `total` bytes through a plain stream, both ends driven by this thread: CPU seconds.
+fn plain_cpu(total: usize) -> f64 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback listens");
+    let mut sender = TcpStream::connect(listener.local_addr().expect("bound")).expect("somebody listens");
+    let (mut receiver, _) = listener.accept().expect("somebody connects");
+    sender.set_nonblocking(true).expect("a socket");
+    receiver.set_nonblocking(true).expect("a socket");
+    let (from, mut to) = (vec![1; MEMORY], vec![0; MEMORY]);
+    let (mut sent, mut got) = (0, 0);
+    let start = cpu();
+    while got < total {
+        let at = sent % MEMORY;
+        sent += sender.write(&from[at..(at + (1 << 20)).min(MEMORY)]).unwrap_or(0);
+        got += receiver.read(&mut to[got % MEMORY..]).unwrap_or(0);
+    }
+    cpu() - start
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -162,49 +190,93 @@ fn connect(lanes: usize, target: &TcpTransport) -> Client {
     Client { transport, path, idle: 0 }
 }
 
+/// What was measured, by shape and direction.
+type Rates = Vec<Vec<f64>>;
+
+/// Prints one line for each shape and direction that was measured.
+fn print(rates: Rates, line: impl Fn(f64, u32) -> String) {
+    let names = SHAPES.iter().flat_map(|shape| [(shape, "read"), (shape, "write")]);
+    for ((&(len, depth), name), rates) in names.zip(rates) {
+        if !rates.is_empty() {
+            println!("{:6} KiB × {depth:3} {name:5} {}", len >> 10, line(median(rates), len));
+        }
+    }
+}
+
+/// Runs every shape both ways; `measure` gives the figure for (verb, length, depth, bytes).
+fn sweep(only: Option<usize>, rates: &mut Rates, mut measure: impl FnMut(Verb, u32, usize, u64) -> f64) {
+    for (index, &(len, depth)) in SHAPES.iter().enumerate() {
+        if only.is_some_and(|only| only != index) {
+            continue;
+        }
+        assert!(len <= MAX_OP);
+        let total = if depth == 1 { 64 << 20 } else { 1 << 30 };
+        rates[2 * index].push(measure(Verb::Read, len, depth, total));
+        rates[2 * index + 1].push(measure(Verb::Write, len, depth, total));
+    }
+}
+
+/// Waits until the client's path is up, driving the other side too.
+fn up(client: &mut Client, peer: &mut TcpTransport) {
+    let nothing = Completion { id: id(0), bytes: 0, status: Status::Lost, code: 0 };
+    while client.transport.event() != Some(Event::Up(client.path)) {
+        peer.progress(now(), BUDGET, &mut [nothing; 1]);
+        client.transport.progress(now(), BUDGET, &mut [nothing; 1]);
+    }
+}
+
 fn main() {
     let mut arguments = std::env::args().skip(1).map(|text| text.parse().expect("a number"));
     let (rounds, lanes) = (arguments.next().unwrap_or(3), arguments.next().unwrap_or(1));
     let only = arguments.next();
-    let (target, _memory) = node(2, 1);
+    let (mut target, _memory) = node(2, 1);
     let mut client = connect(lanes, &target);
+    up(&mut client, &mut target);
+    one_thread(rounds, only, &mut client, &mut target);
+    two_threads(rounds, lanes, only, client, target);
+}
+
+fn one_thread(rounds: usize, only: Option<usize>, client: &mut Client, target: &mut TcpTransport) {
+    let (mut streams, mut rates) = (Vec::new(), vec![Vec::new(); SHAPES.len() * 2]);
+    for _ in 0..rounds {
+        streams.push(plain_cpu(1 << 30));
+        sweep(only, &mut rates, |verb, len, depth, total| {
+            client.run(verb, len, depth, total / 16, Some(target));
+            let start = cpu();
+            client.run(verb, len, depth, total, Some(target));
+            (cpu() - start) / (total / u64::from(len)) as f64
+        });
+    }
+    let stream = median(streams) / (1u64 << 30) as f64;
+    println!(
+        "one thread, CPU time of both sides; plain stream {:.0} µs a MiB",
+        stream * 1e6 * (1 << 20) as f64
+    );
+    print(rates, |seconds, len| {
+        let plain = stream * f64::from(len);
+        format!("{:8.2} µs an op, plain {:8.2}, ratio {:.2}", seconds * 1e6, plain * 1e6, plain / seconds)
+    });
+}
+
+fn two_threads(rounds: usize, lanes: usize, only: Option<usize>, mut client: Client, target: TcpTransport) {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let server = std::thread::spawn(move || serve(target, &stopped));
-    let nothing = Completion { id: id(0), bytes: 0, status: Status::Lost, code: 0 };
-    while client.transport.event() != Some(Event::Up(client.path)) {
-        turn(&mut client.transport, &mut client.idle, &mut [nothing; 1]);
-    }
-    let mut streams = Vec::new();
-    let mut rates = vec![Vec::new(); SHAPES.len() * 2];
+    let (mut streams, mut rates) = (Vec::new(), vec![Vec::new(); SHAPES.len() * 2]);
     for _ in 0..rounds {
-        let total = 1 << 30;
-        streams.push(total as f64 / plain(total) / 1e9);
-        for (index, &(len, depth)) in SHAPES.iter().enumerate() {
-            if only.is_some_and(|only| only != index) {
-                continue;
-            }
-            assert!(len <= MAX_OP);
-            let total = if depth == 1 { 64 << 20 } else { 1 << 30 };
-            for (verb, slot) in [(Verb::Read, 2 * index), (Verb::Write, 2 * index + 1)] {
-                client.run(verb, len, depth, total / 16);
-                rates[slot].push(total as f64 / client.run(verb, len, depth, total) / 1e9);
-            }
-        }
+        streams.push((1u64 << 30) as f64 / plain(1 << 30) / 1e9);
+        sweep(only, &mut rates, |verb, len, depth, total| {
+            client.run(verb, len, depth, total / 16, None);
+            let start = now();
+            client.run(verb, len, depth, total, None);
+            total as f64 / seconds(start) / 1e9
+        });
     }
     let stream = median(streams);
-    println!("plain stream {stream:.2} GB/s; medians of {rounds}, {lanes} lanes");
-    for (index, &(len, depth)) in SHAPES.iter().enumerate() {
-        for (name, slot) in [("read", 2 * index), ("write", 2 * index + 1)] {
-            if rates[slot].is_empty() {
-                continue;
-            }
-            let rate = median(core::mem::take(&mut rates[slot]));
-            let (ops, ratio) = (rate * 1e9 / f64::from(len), rate / stream);
-            let kib = len >> 10;
-            println!("{kib:6} KiB × {depth:3} {name:5} {rate:6.2} GB/s {ops:8.0} op/s, {ratio:.2} of plain");
-        }
-    }
+    println!("two threads, medians of {rounds}, {lanes} lanes; plain stream {stream:.2} GB/s");
+    print(rates, |rate, len| {
+        format!("{rate:6.2} GB/s {:8.0} op/s, {:.2} of plain", rate * 1e9 / f64::from(len), rate / stream)
+    });
     stop.store(true, Ordering::Relaxed);
     server.join().expect("the server ends");
 }
