@@ -8,7 +8,7 @@ use springtide_core::time::Instant;
 /// What a [`Pause`] advises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// A little time has passed: look again.
+    /// Look again.
     Again,
     /// The bound is used up: sleep.
     Sleep,
@@ -16,12 +16,18 @@ pub enum Step {
 
 /// Waits a little between two looks at something that will probably be there soon, and says when to give that up.
 ///
-/// Waking a sleeping thread costs 30–50 µs, so an answer that comes within that time is cheaper to spin for. It spins
-/// for the first fifth of its bound and then yields the processor between looks, as the one who is to answer may need
-/// this very core.
+/// Waking a sleeping thread costs 30–50 µs when its core is idle, so what comes within that time is cheaper to spin
+/// for. When cores are busy or shared it is the other way round: a sleeper runs within a few microseconds, and spinning
+/// takes the core from whoever is to bring what is waited for. So each wait that ended in sleep decides about the next:
+///
+/// - it slept for less than half the bound: sleeping is cheap here, do not spin;
+/// - for less than twice the bound: spinning would have paid, use all of the bound;
+/// - for longer: what comes is not near, spin half as long.
 #[derive(Clone, Copy, Debug)]
 pub struct Pause {
     bound: Duration,
+    /// How much of it may be used at the moment.
+    allowed: Duration,
     since: Option<Instant>,
 }
 
@@ -31,39 +37,39 @@ impl Pause {
 
     /// Spins for at most `bound` at a time; zero sleeps at once.
     pub const fn new(bound: Duration) -> Self {
-        Self { bound, since: None }
+        Self { bound, allowed: bound, since: None }
     }
 
-    /// Something happened: the bound counts anew.
-    pub const fn reset(&mut self) {
-        self.since = None;
+    /// What was waited for is there: the next wait is another one.
+    pub fn found(&mut self, now: Instant) {
+        let Some(since) = self.since.take() else { return };
+        let waited = now.since(since);
+        if waited <= self.allowed {
+            return;
+        }
+        let slept = waited - self.allowed;
+        self.allowed = if slept < self.bound / 2 {
+            Duration::ZERO
+        } else if slept < self.bound * 2 {
+            self.bound
+        } else {
+            self.allowed / 2
+        };
     }
 
     /// Lets a little time pass, unless the bound is used up.
     pub fn step(&mut self, now: Instant) -> Step {
-        let step = self.advise(now);
-        match step {
-            Advice::Spin => (0..SPINS).for_each(|_| spin_loop()),
-            Advice::Yield => std::thread::yield_now(),
-            Advice::Sleep => return Step::Sleep,
+        let step = self.check(now);
+        if step == Step::Again {
+            (0..SPINS).for_each(|_| spin_loop());
         }
-        Step::Again
+        step
     }
 
-    /// Says whether the bound is used up without letting time pass, for tasks: they yield to their executor.
+    /// [`step`](Self::step) without letting time pass, for tasks: they yield to their executor instead.
     pub fn check(&mut self, now: Instant) -> Step {
-        if self.advise(now) == Advice::Sleep { Step::Sleep } else { Step::Again }
-    }
-
-    fn advise(&mut self, now: Instant) -> Advice {
         let spent = now.since(*self.since.get_or_insert(now));
-        if spent >= self.bound {
-            Advice::Sleep
-        } else if spent < self.bound / 5 {
-            Advice::Spin
-        } else {
-            Advice::Yield
-        }
+        if spent >= self.allowed { Step::Sleep } else { Step::Again }
     }
 }
 
@@ -76,13 +82,6 @@ impl Default for Pause {
 /// How many processor pauses make one spin: about a third of a microsecond.
 const SPINS: u32 = 16;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Advice {
-    Spin,
-    Yield,
-    Sleep,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,20 +91,42 @@ mod tests {
     }
 
     #[test]
-    fn spins_then_yields_then_sleeps() {
-        let mut pause = Pause::new(Duration::from_micros(50));
-        assert_eq!(pause.advise(at(100)), Advice::Spin);
-        assert_eq!(pause.advise(at(109)), Advice::Spin);
-        assert_eq!(pause.advise(at(110)), Advice::Yield);
-        assert_eq!(pause.advise(at(149)), Advice::Yield);
-        assert_eq!(pause.advise(at(150)), Advice::Sleep);
-        assert_eq!(pause.step(at(151)), Step::Sleep);
-        pause.reset();
-        assert_eq!(pause.step(at(152)), Step::Again);
+    fn spins_for_its_bound_and_then_sleeps() {
+        let mut pause = Pause::new(Duration::from_micros(40));
+        assert_eq!(pause.check(at(100)), Step::Again);
+        assert_eq!(pause.step(at(139)), Step::Again);
+        assert_eq!(pause.step(at(140)), Step::Sleep);
+        pause.found(at(170));
+        assert_eq!(pause.check(at(171)), Step::Again);
+    }
+
+    /// Finds what it waits for after `waited`, asleep or not.
+    fn wait(pause: &mut Pause, waited: u64) {
+        let _ = pause.check(at(0));
+        pause.found(at(waited));
+    }
+
+    #[test]
+    fn each_sleep_decides_about_the_next_wait() {
+        let mut pause = Pause::new(Duration::from_micros(40));
+        let mut allowed = |waited| {
+            wait(&mut pause, waited);
+            pause.allowed.as_micros()
+        };
+        assert_eq!(allowed(39), 40, "found while spinning");
+        assert_eq!(allowed(1_000), 20, "not near");
+        assert_eq!(allowed(1_000), 10);
+        assert_eq!(allowed(10 + 60), 40, "near, and sleeping was dear");
+        assert_eq!(allowed(40 + 10), 0, "sleeping was cheap");
+        assert_eq!(allowed(12), 0);
+        assert_eq!(allowed(50), 40);
     }
 
     #[test]
     fn a_bound_of_zero_sleeps_at_once() {
-        assert_eq!(Pause::new(Duration::ZERO).step(at(1)), Step::Sleep);
+        let mut pause = Pause::new(Duration::ZERO);
+        assert_eq!(pause.step(at(1)), Step::Sleep);
+        pause.found(at(1));
+        assert_eq!(pause.step(at(2)), Step::Sleep);
     }
 }

@@ -87,12 +87,12 @@ fn ask(remote: &Remote) -> Call {
     remote.call(Method(1), deadline, |out| out.extend_from_slice(&[7; 32]))
 }
 
-fn one_at_a_time(remote: &Remote, pause: Pause, time: Duration) -> (f64, Duration, Duration) {
+fn one_at_a_time(remote: &Remote, mut pause: Pause, time: Duration) -> (f64, Duration, Duration) {
     let (begun, mut taken) = (now(), Vec::new());
     while now().since(begun) < time {
         let at = now();
         let call = async { ask(remote).await.expect("an answer") };
-        block_on_with(pause, &[remote.seat()], Instant::NEVER, call).expect("no deadline");
+        block_on_with(&mut pause, &[remote.seat()], Instant::NEVER, call).expect("no deadline");
         taken.push(now().since(at));
     }
     let rate = taken.len() as f64 / now().since(begun).as_secs_f64();
@@ -100,10 +100,10 @@ fn one_at_a_time(remote: &Remote, pause: Pause, time: Duration) -> (f64, Duratio
     (rate, taken[taken.len() / 2], taken[taken.len() * 99 / 100])
 }
 
-fn in_flight(remotes: &[Remote], depth: usize, pause: Pause, time: Duration) -> f64 {
+fn in_flight(remotes: &[Remote], depth: usize, mut pause: Pause, time: Duration) -> f64 {
     let seats: Vec<&dyn Driven> = remotes.iter().map(Remote::seat).collect();
     let begun = now();
-    let answers = block_on_with(pause, &seats, Instant::NEVER, async {
+    let answers = block_on_with(&mut pause, &seats, Instant::NEVER, async {
         let mut flying: Vec<VecDeque<Call>> =
             remotes.iter().map(|remote| (0..depth).map(|_| ask(remote)).collect()).collect();
         let mut answers = 0u64;

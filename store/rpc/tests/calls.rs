@@ -106,9 +106,10 @@ fn eight_threads_and_a_task_share_one_connection() {
         for thread in 0..8u64 {
             let remote = &remote;
             scope.spawn(move || {
-                let pause = Pause::new(Duration::from_micros(thread % 2 * 50));
+                let mut pause = Pause::new(Duration::from_micros(thread % 2 * 50));
                 for n in 0..1_000 {
-                    let answer = block_on_with(pause, &[remote.seat()], soon(), all(vec![echo(remote, n)]));
+                    let answer =
+                        block_on_with(&mut pause, &[remote.seat()], soon(), all(vec![echo(remote, n)]));
                     assert_eq!(answer.unwrap(), [n]);
                 }
             });

@@ -112,7 +112,7 @@ impl<R: Runtime, D: Drive> Stay<R, D> {
             let drove = seat.try_drive(self.user, now, &mut self.wakes);
             self.wakes.fire();
             if drove == Some(Drove::Busy) {
-                pause.reset();
+                pause.found(now);
                 continue;
             }
             if pause.check(now) == Step::Again {
@@ -121,7 +121,7 @@ impl<R: Runtime, D: Drive> Stay<R, D> {
             let sat = seat.sit(self.user, waker, now, &mut self.wakes);
             self.wakes.fire();
             match sat {
-                Sat::Busy => pause.reset(),
+                Sat::Busy => pause.found(now),
                 Sat::Watching(until) => return Turn::Sleep(until),
                 Sat::Queued => return Turn::Wait,
             }

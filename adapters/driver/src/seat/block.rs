@@ -31,7 +31,7 @@ impl core::error::Error for TimedOut {}
 /// Runs `future` on this thread and drives `seats` meanwhile: no other thread is needed. `seats` are all that `future`
 /// may wait for and that nobody attends; more do no harm.
 ///
-/// Spins for at most [`Pause::BOUND`] after something happened, then sleeps.
+/// Spins for at most [`Pause::BOUND`] after something happened, less where that proved of no use, then sleeps.
 ///
 /// # Errors
 /// [`TimedOut`] when `deadline` comes first.
@@ -40,15 +40,18 @@ pub fn block_on<F: Future>(
     deadline: Instant,
     future: F,
 ) -> Result<F::Output, TimedOut> {
-    block_on_with(Pause::default(), seats, deadline, future)
+    let mut pause = PAUSE.get();
+    let result = block_on_with(&mut pause, seats, deadline, future);
+    PAUSE.set(pause);
+    result
 }
 
-/// [`block_on`] with a spinning bound of one's own.
+/// [`block_on`] with a spinning bound of one's own, which learns from call to call.
 ///
 /// # Errors
 /// [`TimedOut`] when `deadline` comes first.
 pub fn block_on_with<F: Future>(
-    pause: Pause,
+    pause: &mut Pause,
     seats: &[&dyn Driven],
     deadline: Instant,
     future: F,
@@ -66,7 +69,7 @@ fn run<F: Future>(
     stay: &mut Stay<'_>,
     parker: &Parker,
     waker: &Waker,
-    mut pause: Pause,
+    pause: &mut Pause,
     deadline: Instant,
     future: F,
 ) -> Result<F::Output, TimedOut> {
@@ -84,12 +87,11 @@ fn run<F: Future>(
         let drove = stay.drive(moment);
         called = parker.called();
         if called || drove == Drove::Busy {
-            pause.reset();
+            pause.found(moment);
             continue;
         }
         if pause.step(moment) == Step::Sleep {
             stay.sleep(parker, waker, moment, deadline);
-            pause.reset();
         }
         called = parker.called();
     }
@@ -105,6 +107,8 @@ struct Stay<'a> {
 }
 
 thread_local! {
+    /// What this thread has learnt about spinning.
+    static PAUSE: Cell<Pause> = const { Cell::new(Pause::new(Pause::BOUND)) };
     /// The seats that this thread is blocked on, by address; those of the innermost block begin at [`BASE`].
     static DRIVEN: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
     static BASE: Cell<usize> = const { Cell::new(0) };

@@ -76,7 +76,7 @@ fn far() -> Instant {
 fn one_caller_drives_for_itself() {
     let seat = Seat::new(Echo::new(1)).unwrap();
     for bound in [Duration::ZERO, Pause::BOUND] {
-        assert_eq!(block_on_with(Pause::new(bound), &[&seat], far(), ask(&seat, 0)), Ok(()));
+        assert_eq!(block_on_with(&mut Pause::new(bound), &[&seat], far(), ask(&seat, 0)), Ok(()));
     }
 }
 
@@ -98,7 +98,7 @@ fn many_callers_share_one_seat_and_nobody_is_forgotten() {
                 let seat = &seat;
                 scope.spawn(move || {
                     for _ in 0..2_000 {
-                        let answer = block_on_with(Pause::new(bound), &[seat], far(), ask(seat, slot));
+                        let answer = block_on_with(&mut Pause::new(bound), &[seat], far(), ask(seat, slot));
                         assert_eq!(answer, Ok(()));
                     }
                 });

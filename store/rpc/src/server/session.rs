@@ -212,7 +212,7 @@ impl<R: Runtime> Link<R> {
             read => read?,
         };
         self.moved = now;
-        self.pause.reset();
+        self.pause.found(now);
         if read == 0 {
             desk.inbox.clear();
             self.phase = Phase::HalfClosed(now + self.config.grace);
