@@ -21,7 +21,11 @@ const TABLE: &[Row] = &[
     Row("springtide-transport-tcp", &["springtide-transport", "springtide-hal-host"], &["rustix"]),
     Row("springtide-transport-shm", &["springtide-transport", "springtide-hal-host"], &["rustix"]),
     // Runtimes.
-    Row("springtide-driver", &["springtide-transport", "springtide-hal-host"], &["rustix", "tracing"]),
+    Row(
+        "springtide-driver",
+        &["springtide-transport", "springtide-hal-host"],
+        &["rustix", "serde", "tracing"],
+    ),
     Row("springtide-tokio", &["springtide-driver"], &["tokio"]),
     // Services.
     Row("springtide-rpc", &["springtide-driver"], &["rustix", "tracing"]),
