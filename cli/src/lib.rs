@@ -19,5 +19,6 @@ pub mod logging;
 pub mod output;
 pub mod process;
 pub mod progress;
+pub mod reports;
 pub mod signals;
 pub mod size;

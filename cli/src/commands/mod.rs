@@ -1,11 +1,7 @@
 //! What each command does.
 
 pub mod config;
-pub mod measure;
-pub mod objects;
 pub mod ready;
-pub mod replay;
-pub mod status;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,6 @@
+//! What commands print: figures as tables for people and JSON for programs.
+
+pub mod measure;
+pub mod objects;
+pub mod replay;
+pub mod status;
