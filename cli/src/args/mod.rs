@@ -53,6 +53,15 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 #[allow(missing_docs, reason = "the help of a command stands at its arguments")]
 pub enum Command {
+    Master(Master),
+    Node(Node),
+    Put(Put),
+    Get(Get),
+    Exists(Exists),
+    Stat(Stat),
+    Ls(Ls),
+    Rm(Rm),
+    Status(Status),
     Config(Config),
 }
 

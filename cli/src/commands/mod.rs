@@ -1,7 +1,12 @@
 //! What each command does.
 
 pub mod config;
+mod figures;
+pub mod objects;
+mod pool;
 pub mod ready;
+pub mod serve;
+pub mod status;
 
 use std::process::ExitCode;
 
@@ -29,6 +34,15 @@ pub fn main() -> ExitCode {
 
 fn run(command: &Command, settings: &Settings) -> Result<(), Failure> {
     match command {
+        Command::Master(args) => serve::master(args),
+        Command::Node(args) => serve::node(args),
+        Command::Put(args) => objects::put(args),
+        Command::Get(args) => objects::get(args),
+        Command::Exists(args) => objects::exists(args),
+        Command::Stat(args) => objects::stat(args),
+        Command::Ls(args) => objects::ls(args),
+        Command::Rm(args) => objects::rm(args),
+        Command::Status(args) => status::run(args),
         Command::Config(args) => config::run(args, settings),
     }
 }

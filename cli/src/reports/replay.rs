@@ -22,6 +22,12 @@ pub struct Tally {
     pub verify_errors: u64,
     /// Blocks that could not be stored for want of space.
     pub not_stored: u64,
+    /// Calls and blocks that failed for another reason.
+    pub errors: u64,
+    /// The first of them.
+    pub first_error: Option<String>,
+    /// Time spent on making and comparing contents, which is no part of the calls.
+    pub content: Duration,
     /// Bytes that were read and verified.
     pub bytes_read: u64,
     /// Bytes that were stored.
@@ -40,6 +46,9 @@ impl Tally {
         self.hits += other.hits;
         self.verify_errors += other.verify_errors;
         self.not_stored += other.not_stored;
+        self.errors += other.errors;
+        self.first_error = self.first_error.take().or_else(|| other.first_error.clone());
+        self.content += other.content;
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
         self.get.merge(&other.get);
@@ -58,6 +67,8 @@ pub struct Circumstances {
     pub evicted: u64,
     /// The master's policy, if this replay chose it.
     pub policy: Option<String>,
+    /// How many workers there were.
+    pub workers: u16,
 }
 
 /// The figures of a replay. The JSON has these names.
@@ -75,6 +86,10 @@ pub struct ReplayReport {
     pub verify_errors: u64,
     /// Blocks that could not be stored for want of space.
     pub not_stored: u64,
+    /// Calls and blocks that failed for another reason.
+    pub errors: u64,
+    /// The first of them; null if none did.
+    pub first_error: Option<String>,
     /// Bytes read.
     pub bytes_read: u64,
     /// Bytes stored.
@@ -89,6 +104,8 @@ pub struct ReplayReport {
     pub evicted: u64,
     /// How long it took.
     pub seconds: f64,
+    /// How much of that one worker spent on making and comparing contents, on average.
+    pub content_seconds: f64,
     /// The master's policy; null if this replay did not choose it.
     pub policy: Option<String>,
 }
@@ -96,7 +113,7 @@ pub struct ReplayReport {
 impl ReplayReport {
     /// The figures of `tally` under `circumstances`.
     pub fn new(tally: &Tally, circumstances: Circumstances) -> Self {
-        let Circumstances { took, lru_hits, evicted, policy } = circumstances;
+        let Circumstances { took, lru_hits, evicted, policy, workers } = circumstances;
         let seconds = took.as_secs_f64();
         let moved = (tally.bytes_read + tally.bytes_written) as f64;
         Self {
@@ -106,6 +123,8 @@ impl ReplayReport {
             lru_hit_ratio: ratio(lru_hits, tally.blocks),
             verify_errors: tally.verify_errors,
             not_stored: tally.not_stored,
+            errors: tally.errors,
+            first_error: tally.first_error.clone(),
             bytes_read: tally.bytes_read,
             bytes_written: tally.bytes_written,
             gb_per_second: if seconds > 0.0 { moved / seconds / 1e9 } else { 0.0 },
@@ -113,6 +132,7 @@ impl ReplayReport {
             put_us: tally.put.micros(),
             evicted,
             seconds,
+            content_seconds: tally.content.as_secs_f64() / f64::from(workers.max(1)),
             policy,
         }
     }
@@ -150,6 +170,9 @@ impl Report for ReplayReport {
             0 => latency.note(Note::Good, "every byte read was verified"),
             errors => latency.note(Note::Bad, format!("{} blocks held wrong bytes", grouped(errors))),
         }
+        if let Some(error) = &self.first_error {
+            latency.note(Note::Bad, format!("{} errors, the first: {error}", grouped(self.errors)));
+        }
         vec![figures, latency]
     }
 }
@@ -169,6 +192,7 @@ mod tests {
             lru_hits: 1,
             evicted: 7,
             policy: Some("lru".to_owned()),
+            workers: 2,
         };
         ReplayReport::new(&tally, circumstances)
     }
@@ -205,7 +229,8 @@ mod tests {
 
     #[test]
     fn a_replay_of_nothing_has_figures() {
-        let circumstances = Circumstances { took: Duration::ZERO, lru_hits: 0, evicted: 0, policy: None };
+        let circumstances =
+            Circumstances { took: Duration::ZERO, lru_hits: 0, evicted: 0, policy: None, workers: 0 };
         let report = ReplayReport::new(&Tally::default(), circumstances);
         assert_eq!((report.block_hit_ratio, report.gb_per_second), (0.0, 0.0));
     }

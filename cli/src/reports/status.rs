@@ -1,11 +1,8 @@
 //! How a pool's state is printed.
 
-use core::time::Duration;
-
 use serde::Serialize;
 use springtide_core::wire::message::{ClientStatus, Figures, MemberInfo, SegmentInfo};
 
-use crate::duration;
 use crate::output::{Align, Note, Report, Table, grouped};
 use crate::size::Size;
 
@@ -73,10 +70,10 @@ pub struct Member {
     pub address: String,
     /// `healthy`, `disconnected`, `crashed` or `unknown`.
     pub status: &'static str,
-    /// How long it has been silent, in milliseconds.
-    pub silent_ms: u64,
     /// How many segments it lends.
     pub segments: u32,
+    /// How many fences it has not answered yet.
+    pub fences: u32,
 }
 
 /// A segment.
@@ -97,20 +94,20 @@ pub struct Segment {
 }
 
 impl StatusReport {
-    /// What the master at `master` said.
-    pub fn new(
-        master: String,
-        figures: &Figures,
-        members: &[MemberInfo<'_>],
-        segments: &[SegmentInfo<'_>],
-    ) -> Self {
-        Self {
-            master,
-            pool: Pool::new(figures),
-            counters: Counters::new(figures),
-            members: members.iter().map(Member::new).collect(),
-            segments: segments.iter().map(Segment::new).collect(),
-        }
+    /// What the master at `master` said of the pool; members and segments follow.
+    pub fn new(master: String, figures: &Figures) -> Self {
+        let (pool, counters) = (Pool::new(figures), Counters::new(figures));
+        Self { master, pool, counters, members: Vec::new(), segments: Vec::new() }
+    }
+
+    /// Adds a member.
+    pub fn member(&mut self, member: &MemberInfo<'_>) {
+        self.members.push(Member::new(member));
+    }
+
+    /// Adds a segment.
+    pub fn segment(&mut self, segment: &SegmentInfo<'_>) {
+        self.segments.push(Segment::new(segment));
     }
 }
 
@@ -149,7 +146,7 @@ impl Member {
             ClientStatus::Crashed => "crashed",
         };
         let (name, address) = (info.name.to_owned(), info.address.to_owned());
-        Self { name, address, status, silent_ms: info.silent_ms, segments: info.segments }
+        Self { name, address, status, segments: info.segments, fences: info.duties }
     }
 }
 
@@ -198,18 +195,17 @@ impl Report for StatusReport {
             left("member"),
             left("address"),
             left("status"),
-            right("silent for"),
             right("segments"),
+            right("fences to answer"),
         ]);
         for member in &self.members {
-            let silent = duration::rounded(Duration::from_millis(member.silent_ms));
             let status = member.status.to_owned();
             members.row([
                 member.name.clone(),
                 member.address.clone(),
                 status,
-                silent,
                 member.segments.to_string(),
+                member.fences.to_string(),
             ]);
         }
         let mut segments = Table::new(&[
@@ -249,7 +245,7 @@ mod tests {
     fn report(status: ClientStatus) -> StatusReport {
         let incarnation = Incarnation(1);
         let member =
-            MemberInfo { name: "node-a", address: "h:1", incarnation, status, silent_ms: 1_500, segments: 1 };
+            MemberInfo { name: "node-a", address: "h:1", incarnation, status, segments: 1, duties: 3 };
         let segment = SegmentInfo {
             id: SegmentId::from_bits(1 << 32).unwrap(),
             name: "node-a/0",
@@ -262,7 +258,10 @@ mod tests {
             open: true,
         };
         let figures = Figures { capacity: 4 << 30, used: 1 << 30, hits: 3, misses: 1, ..Figures::default() };
-        StatusReport::new("127.0.0.1:1".to_owned(), &figures, &[member], &[segment])
+        let mut report = StatusReport::new("127.0.0.1:1".to_owned(), &figures);
+        report.member(&member);
+        report.segment(&segment);
+        report
     }
 
     fn text(report: &StatusReport) -> String {
@@ -272,11 +271,11 @@ mod tests {
     #[test]
     fn tables_show_shares_holes_and_health() {
         let shown = text(&report(ClientStatus::Healthy));
-        for part in ["1 GiB (25.0 %)", "75.0 %", "2 GiB", "1.5 s", "all members are healthy"] {
+        for part in ["1 GiB (25.0 %)", "75.0 %", "2 GiB", "all members are healthy"] {
             assert!(shown.contains(part), "{part} in {shown}");
         }
         assert!(text(&report(ClientStatus::Crashed)).contains("1 members do not report"));
-        let empty = StatusReport::new(String::new(), &Figures::default(), &[], &[]);
+        let empty = StatusReport::new(String::new(), &Figures::default());
         assert!(text(&empty).contains("no node has joined"));
     }
 
