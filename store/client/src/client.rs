@@ -14,6 +14,7 @@ use springtide_hal_host::clock;
 use springtide_rpc::{ClientConfig, Remote, WhileDown};
 use springtide_transport::Transport;
 
+use crate::ahead::Ahead;
 use crate::member::{self, Identity, Shared};
 use crate::memory::Scratch;
 use crate::routes::Routes;
@@ -39,6 +40,7 @@ pub(crate) struct Inner<R> {
     pub(crate) lane: Arc<Seat<Lane>>,
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) routes: Routes<R>,
+    pub(crate) ahead: Ahead,
     pub(crate) incarnation: Incarnation,
     shutdown: Shutdown,
     left: Shutdown,
@@ -106,6 +108,7 @@ impl<R: Runtime> Client<R> {
             scratch: Arc::new(Scratch::new(Arc::clone(&lane))),
             lane,
             routes,
+            ahead: Ahead::default(),
             incarnation,
             shutdown,
             left,
@@ -117,6 +120,7 @@ impl<R: Runtime> Client<R> {
 
     /// Takes leave of the master. Calls that are under way fail; memory that is registered stays usable until dropped.
     pub async fn close(self) {
+        self.give_back(self.0.ahead.all(self.0.runtime.now()));
         self.0.shutdown.begin();
         let _ = self.in_time(self.0.runtime.now() + Duration::from_secs(1), self.0.left.begun()).await;
     }

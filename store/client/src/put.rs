@@ -16,6 +16,7 @@ use springtide_core::wire::message::{
 };
 use springtide_driver::Runtime;
 
+use crate::ahead::{self, Extent};
 use crate::memory::{Lease, Slice};
 use crate::routes::Route;
 use crate::{Checksums, Client, Error, verify};
@@ -164,13 +165,14 @@ impl<R: Runtime> Client<R> {
             Ok(trailer) => trailer,
             Err(error) => return refuse(error),
         };
-        let mut batch = Batch { sources, trailer, options, quiet: Quiet::Yes };
+        let mut batch = Batch { sources, trailer, options, quiet: Quiet::Yes, ahead: None };
         let mut puts = Puts::new(items.len());
         for (item, source) in batch.sources.iter().enumerate() {
             if Key::new(source.key).is_err() {
                 puts.give_up(item, Refusal::new(Code::INVALID_KEY));
             }
         }
+        self.use_ahead(&mut puts, &mut batch, deadline);
         loop {
             match puts.next() {
                 NextPut::Start => self.start(&mut puts, &batch, deadline).await,
@@ -183,9 +185,36 @@ impl<R: Runtime> Client<R> {
         if let (Quiet::No, Some(trailer)) = (batch.quiet, &mut batch.trailer) {
             trailer.spoil();
         }
+        self.keep_ahead(&puts, batch.ahead.take());
         let result = |item| puts.result(item).unwrap_or(Err(Refusal::new(Code::INTERNAL_ERROR)));
         let results = (0..items.len()).map(|item| result(item).map_err(Error::from)).collect();
         (results, batch.quiet)
+    }
+
+    /// Takes an extent that was granted ahead for the only item, if it is an ordinary put.
+    fn use_ahead(&self, puts: &mut Puts, batch: &mut Batch<'_>, deadline: Instant) {
+        let (Some(len), true) = (batch.only_len(), batch.options == Options::default()) else { return };
+        if len == 0 || len > ahead::LONGEST || puts.next() != NextPut::Start {
+            return;
+        }
+        let now = self.0.runtime.now();
+        let extent = self.0.ahead.take(now, len, &self.0.master, deadline);
+        self.give_back(self.0.ahead.stale(now));
+        if let Some(extent) = extent {
+            puts.use_reserved(0, extent.grant.clone(), extent.term, extent.until);
+            batch.ahead = Some(extent);
+        }
+    }
+
+    /// An extent whose key was there already is as good as before.
+    fn keep_ahead(&self, puts: &Puts, extent: Option<Extent>) {
+        let Some(extent) = extent else { return };
+        let exists =
+            matches!(puts.result(0), Some(Err(refusal)) if refusal.code == Code::OBJECT_ALREADY_EXISTS);
+        let same = puts.grant(0).is_some_and(|grant| grant.object == extent.grant.object);
+        if exists && same {
+            self.0.ahead.put_back(extent);
+        }
     }
 
     fn source<'a>(&self, (key, value): (&'a [u8], Slice<'a>), trailer: &mut Vec<u8>) -> Source<'a> {
@@ -312,10 +341,13 @@ impl<R: Runtime> Client<R> {
         }
     }
 
-    /// Ends items with `code` and tells the master, without waiting for it, to take their extents back.
+    /// Ends items with `code` and gives their extents back.
     fn drop_puts(&self, puts: &mut Puts, items: &[usize], code: Code) {
-        let abandoned: Vec<Abandoned> =
-            items.iter().filter_map(|&item| puts.give_up(item, Refusal::new(code))).collect();
+        self.give_back(items.iter().filter_map(|&item| puts.give_up(item, Refusal::new(code))).collect());
+    }
+
+    /// Tells the master, without waiting for it, to take extents back.
+    pub(crate) fn give_back(&self, abandoned: Vec<Abandoned>) {
         if abandoned.is_empty() {
             return;
         }
@@ -393,6 +425,18 @@ struct Batch<'a> {
     trailer: Option<Lease>,
     options: Options<'a>,
     quiet: Quiet,
+    /// The extent granted ahead that the only item uses.
+    ahead: Option<Extent>,
+}
+
+impl Batch<'_> {
+    /// The length of the only item's value.
+    fn only_len(&self) -> Option<u64> {
+        match &self.sources[..] {
+            [only] => Some(only.value.len),
+            _ => None,
+        }
+    }
 }
 
 fn give_up(puts: &mut Puts, items: &[usize], code: Code) {
