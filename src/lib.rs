@@ -4,7 +4,7 @@
 //!
 //! - [`Client`] and [`Blocking`] put, get, remove and list; [`Memory`] is registered memory for copies without a copy
 //! - [`Node`] lends memory to the pool and serves it; [`Master`] knows what is where
-//! - [`transports`] opens what moves the bytes, as the crate's features say
+//! - [`connect`] and [`lend`] make a client and a node over what the crate's features name; [`transports`] opens it
 //! - [`core`](springtide_core) is the logic alone, `no_std`, for a runtime of your own
 //!
 //! # Features
@@ -14,7 +14,7 @@
 
 mod open;
 
-pub use open::{OpenError, Transports, transports};
+pub use open::{LendError, OpenError, Transports, Use, connect, lend, transports};
 pub use springtide_client::{Blocking, Driving};
 pub use springtide_client::{
     Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing, MemberInfo, Memory,

@@ -3,8 +3,12 @@
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 
+use springtide_client::{Client, Error};
+use springtide_core::error::Code;
 use springtide_core::id::Incarnation;
+use springtide_driver::Runtime;
 use springtide_hal_host::clock;
+use springtide_node::{Node, StartError};
 use springtide_transport::Transport;
 
 /// Which transports to open. The default opens all that the features name, for a process that only calls.
@@ -75,3 +79,44 @@ pub fn transports(which: &Transports) -> Result<(Incarnation, Vec<Box<dyn Transp
 fn refused(transport: &'static str, why: &dyn fmt::Display) -> OpenError {
     OpenError { transport, why: why.to_string().into() }
 }
+
+/// Connects a client over all transports that the features name. See [`Client::connect`](crate::Client::connect).
+///
+/// # Errors
+/// When a transport cannot be opened, the master cannot be reached in time, or it refuses.
+pub async fn connect<R: Runtime>(config: crate::ClientConfig, runtime: R) -> Result<Client<R>, Error> {
+    let (life, opened) =
+        transports(&Transports::default()).map_err(|error| Error::new(Code::INTERNAL_ERROR, error))?;
+    Client::connect_as(life, config, runtime, opened).await
+}
+
+/// Makes a node that serves its memory over all transports that the features name, bytes beside its RPC on a free port
+/// of the same address. See [`Node::bind`](crate::Node::bind).
+///
+/// # Errors
+/// When a transport cannot be opened, or memory, port or descriptors cannot be had.
+pub fn lend<R: Runtime>(config: &crate::NodeConfig, runtime: R) -> Result<Node<R>, LendError> {
+    let which = Transports { listen: Some(SocketAddr::new(config.listen.ip(), 0)), ..Transports::default() };
+    let (life, opened) = transports(&which).map_err(LendError::Open)?;
+    Node::bind(life, config, runtime, opened).map_err(LendError::Start)
+}
+
+/// Why a node cannot lend its memory.
+#[derive(Debug)]
+pub enum LendError {
+    /// A transport cannot be opened.
+    Open(OpenError),
+    /// Memory, port or descriptors cannot be had.
+    Start(StartError),
+}
+
+impl fmt::Display for LendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for LendError {}
