@@ -36,10 +36,22 @@ fn suite() {
         ("a_frozen_owner_does_not_hold_a_closed_path", a_frozen_owner_does_not_hold_a_closed_path),
         ("a_killed_owner_leaves_its_memory_readable", a_killed_owner_leaves_its_memory_readable),
     ];
-    for (name, test) in tests {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| words.iter().any(|have| have == word);
+    // The words that test runners say to a test program: list, or run the one with this name.
+    let names: Vec<_> = words.iter().filter(|word| tests.iter().any(|(name, _)| name == word)).collect();
+    let chosen = tests.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|have| have == name));
+    if has("--list") {
+        chosen.filter(|_| !has("--ignored")).for_each(|(name, _)| println!("{name}: test"));
+        return;
+    }
+    let mut passed = 0;
+    for (name, test) in chosen {
         test();
         println!("test {name} ... ok");
+        passed += 1;
     }
+    println!("test result: ok. {passed} passed; 0 failed; 0 ignored");
 }
 
 // The peers.
