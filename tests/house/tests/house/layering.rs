@@ -29,14 +29,18 @@ const TABLE: &[Row] = &[
     Row("springtide-tokio", &["springtide-driver"], &["tokio"]),
     // Services.
     Row("springtide-rpc", &["springtide-driver"], &["rustix", "tracing"]),
-    Row("springtide-client", &["springtide-rpc"], &["tracing"]),
+    Row("springtide-client", &["springtide-rpc"], &["heapless", "serde", "tracing"]),
     Row("springtide-coord", &["springtide-rpc"], &["rustix"]),
     Row(
         "springtide-admin",
         &["springtide-rpc"],
         &["http-body-util", "hyper", "hyper-util", "tokio", "tracing"],
     ),
-    Row("springtide-master", &["springtide-client", "springtide-coord", "springtide-admin"], &["tracing"]),
+    Row(
+        "springtide-master",
+        &["springtide-client", "springtide-coord", "springtide-admin"],
+        &["heapless", "regex", "serde", "tracing"],
+    ),
     Row("springtide-node", &["springtide-client", "springtide-coord", "springtide-admin"], &["tracing"]),
     // The facade and what stands on it.
     Row(
