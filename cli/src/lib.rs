@@ -1,7 +1,7 @@
 //! The `springtide` command as a library: what its `main` calls, and what its tests look at.
 //!
 //! - [`args`]: the command line; [`config`]: the file and the environment behind it
-//! - [`commands`]: what each command does
+//! - [`commands`], [`bench`]: what each command does
 //! - [`size`], [`duration`], [`fraction`], [`address`]: values as people write them
 //! - [`output`], [`progress`], [`logging`], [`exit`]: what people and programs get to see
 //! - [`signals`], [`latency`], [`process`]: tools of the commands
@@ -9,6 +9,7 @@
 
 pub mod address;
 pub mod args;
+pub mod bench;
 pub mod commands;
 pub mod config;
 pub mod duration;

@@ -59,6 +59,23 @@ fn help_shows_commands_settings_and_exit_codes() {
 }
 
 #[test]
+fn the_allocator_is_measured() {
+    let words = ["bench", "alloc", "--live", "1000", "--operations", "1000"];
+    let (code, stdout, stderr) = run(springtide().args(words));
+    assert!(code == 0 && stdout.contains("ns each") && stdout.lines().count() == 4, "{stdout} {stderr}");
+    let (_, stdout, _) = run(springtide().args(words).arg("--json"));
+    let rows: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert!(
+        rows.as_array()
+            .unwrap()
+            .iter()
+            .all(|row| row["operations"] == 1_000 && row["per_second"].is_number())
+    );
+    let (code, _, stderr) = run(springtide().args(words).args(["--smallest", "2KiB", "--largest", "1KiB"]));
+    assert!(code == 2 && stderr.contains("--smallest") && stderr.lines().count() == 1, "{stderr}");
+}
+
+#[test]
 fn without_a_command_it_says_what_there_is() {
     let (code, _, stderr) = run(&mut springtide());
     assert!(code == 2 && stderr.contains("Usage: springtide"), "{code} {stderr}");

@@ -3,12 +3,28 @@
 use core::time::Duration;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use super::Json;
 use crate::address::Address;
 use crate::duration;
 use crate::size::Size;
+
+/// Measure one part of the system under load.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  springtide bench alloc --help")]
+pub struct Bench {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: Measure,
+}
+
+/// What can be measured.
+#[derive(Subcommand, Debug)]
+#[allow(missing_docs, reason = "the help of a command stands at its arguments")]
+pub enum Measure {
+    Alloc(Alloc),
+}
 
 /// Metadata commands against a master: puts and gets without bytes.
 #[derive(Args, Debug)]

@@ -7,7 +7,7 @@ mod objects;
 mod replay;
 mod serve;
 
-pub use bench::{Alloc, Evict, Meta, Store, Transfer};
+pub use bench::{Alloc, Bench, Evict, Measure, Meta, Store, Transfer};
 pub use common::{Connect, Json};
 pub use config::Config;
 pub use objects::{Exists, Get, Ls, Put, Rm, Selection, Stat, Status};
@@ -62,6 +62,7 @@ pub enum Command {
     Ls(Ls),
     Rm(Rm),
     Status(Status),
+    Bench(Bench),
     Config(Config),
 }
 

@@ -18,6 +18,7 @@ enum All {
     Replay(Replay),
     Meta(Meta),
     Alloc(Alloc),
+    Bench(Bench),
     Transfer(Transfer),
     Store(Store),
     Evict(Evict),

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Cli, Command};
+use crate::bench;
 use crate::config::Settings;
 use crate::exit::{Failure, report};
 use crate::logging;
@@ -43,6 +44,7 @@ fn run(command: &Command, settings: &Settings) -> Result<(), Failure> {
         Command::Ls(args) => objects::ls(args),
         Command::Rm(args) => objects::rm(args),
         Command::Status(args) => status::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Config(args) => config::run(args, settings),
     }
 }

@@ -1,0 +1,13 @@
+//! `springtide bench`: the load generator.
+
+pub mod alloc;
+
+use crate::args::{Bench, Measure};
+use crate::exit::Failure;
+
+/// Measures what `args` names, and prints it.
+pub fn run(args: &Bench) -> Result<(), Failure> {
+    match &args.what {
+        Measure::Alloc(args) => alloc::run(args),
+    }
+}
