@@ -52,7 +52,7 @@ impl Master {
 
     pub(super) fn stat_of(&self, id: ObjectId, object: &Object) -> Stat {
         let (leased_until, checksum, pinned_until) = match object.phase {
-            Phase::Complete { lease, checksum } => (lease, checksum, object.pin),
+            Phase::Complete { lease, checksum, .. } => (lease, checksum, object.pin),
             Phase::Writing { .. } => (Instant::ORIGIN, Checksum::None, Instant::ORIGIN),
         };
         let replicas = self.shard.locations(object);

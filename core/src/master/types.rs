@@ -57,7 +57,8 @@ pub enum Pin {
     /// Like all others.
     #[default]
     None,
-    /// Only when nothing else is left, for so long; the master's default if open (S0A-078).
+    /// Only when nothing else is left, for so long after the put or the last read; the master's default if open
+    /// (S0A-078).
     Soft(Option<Duration>),
     /// Never (S3A-102).
     Hard,

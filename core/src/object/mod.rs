@@ -76,6 +76,8 @@ pub(crate) enum Phase {
         /// When the last lease ends.
         lease: Instant,
         checksum: Checksum,
+        /// How long a read keeps its soft pin, in nanoseconds; zero without one.
+        pin_for: u64,
     },
 }
 

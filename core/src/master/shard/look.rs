@@ -58,8 +58,8 @@ fn fold(object: &Object, hasher: &mut SipHasher13) {
     hasher.write(&object.key);
     let (when, what) = match object.phase {
         Phase::Writing { deadline, request, .. } => (deadline, request),
-        Phase::Complete { lease, checksum: Checksum::Crc32c(sum) } => (lease, 1 << 32 | u64::from(sum)),
-        Phase::Complete { lease, checksum: Checksum::None } => (lease, 0),
+        Phase::Complete { lease, checksum: Checksum::Crc32c(sum), .. } => (lease, 1 << 32 | u64::from(sum)),
+        Phase::Complete { lease, checksum: Checksum::None, .. } => (lease, 0),
     };
     let words = [
         u64::from(object.tenant.0),

@@ -1,5 +1,7 @@
 //! An object's way through the shard: begun, ended or given up, removed.
 
+use core::time::Duration;
+
 use super::super::{EndError, PublishError, Quiet};
 use super::Shard;
 use crate::checksum::{BLOCK, Checksum, stored_len};
@@ -94,12 +96,13 @@ impl Shard {
     pub(in crate::master) fn finish(&mut self, now: Instant, slot: u32, checksum: Checksum) {
         self.unlink(slot);
         let Some(object) = self.objects.at_mut(slot) else { return };
-        // Its first lease is over at once: a fresh object can be evicted (S0A-080).
-        object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum };
         let hard = object.pin == Instant::NEVER;
-        if !hard && object.pin != Instant::ORIGIN {
-            object.pin = now + core::time::Duration::from_nanos(object.pin.nanos());
+        let pin_for = if hard { 0 } else { object.pin.nanos() };
+        if pin_for > 0 {
+            object.pin = now + Duration::from_nanos(pin_for);
         }
+        // Its first lease is over at once: a fresh object can be evicted (S0A-080).
+        object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum, pin_for };
         let (hash, mut number) = (object.hash, object.replicas);
         while number != NONE {
             self.set_state(number, ReplicaState::Complete);
@@ -215,14 +218,17 @@ impl Shard {
         }
     }
 
-    /// Renews the lease on the finished object in `slot` (S0A-078), and tells the policy that it was read.
+    /// Renews the lease and the soft pin of the finished object in `slot` (S0A-078), and tells the policy that it was read.
     #[inline]
     pub(in crate::master) fn read(&mut self, now: Instant, slot: u32) {
         let until = now + self.times.lease;
         if let Some(object) = self.objects.at_mut(slot)
-            && let Phase::Complete { lease, .. } = &mut object.phase
+            && let Phase::Complete { lease, pin_for, .. } = &mut object.phase
         {
             *lease = (*lease).max(until);
+            if *pin_for > 0 {
+                object.pin = object.pin.max(now + Duration::from_nanos(*pin_for));
+            }
         }
         self.evictor.touch(slot);
     }
