@@ -1,5 +1,6 @@
 //! The doors for writers: start, end, abort.
 
+use super::room::Evict;
 use super::shard::Begin;
 use super::{EndError, Master, Pin, Placement, PutError, PutOptions, Quiet, Started, Sums};
 use crate::checksum::{Checksum, stored_len};
@@ -40,7 +41,7 @@ impl Master {
         if let Some(slot) = self.shard.occupied(now, caller.tenant, key, hash) {
             return self.repeat(slot, terms.writer, caller.request);
         }
-        let grants = self.room(now, terms.stored, options)?;
+        let grants = self.room(now, terms.stored, options, Evict::IfNeeded)?;
         let Terms { writer, pin, group, .. } = terms;
         let (tenant, request) = (caller.tenant, caller.request);
         let begin = Begin { key: Some(key), hash, tenant, len, writer, request, pin, group };
@@ -180,9 +181,13 @@ impl Master {
         now: Instant,
         stored: u64,
         options: &PutOptions<'_>,
+        evict: Evict,
     ) -> Result<Grants, PutError> {
         let mut grants = Grants::new();
-        self.place_or_evict(now, stored, options, &mut grants)?;
+        match evict {
+            Evict::IfNeeded => self.place_or_evict(now, stored, options, &mut grants)?,
+            Evict::No => self.control.place(stored, options.replicas, options.preferred, &mut grants)?,
+        }
         self.watch();
         Ok(grants)
     }

@@ -11,6 +11,7 @@ use crate::object::Phase;
 use crate::time::Instant;
 
 use super::put::Terms;
+use super::room::Evict;
 
 /// How many extents one reservation grants at most.
 pub const MAX_RESERVE: u32 = 1_024;
@@ -37,8 +38,10 @@ impl Master {
             return Ok(());
         }
         let mut objects = Vec::new();
-        for _ in 0..count.min(MAX_RESERVE) {
-            match self.reserve_one(now, caller, len, &terms, options) {
+        for n in 0..count.min(MAX_RESERVE) {
+            // One command makes room for one extent, not for all that it asks for.
+            let evict = if n == 0 { Evict::IfNeeded } else { Evict::No };
+            match self.reserve_one(now, caller, len, (&terms, evict), options) {
                 Ok(started) => {
                     objects.push(started.object);
                     out.push(started);
@@ -58,10 +61,10 @@ impl Master {
         now: Instant,
         caller: Caller,
         len: u64,
-        terms: &Terms,
+        (terms, evict): (&Terms, Evict),
         options: &PutOptions<'_>,
     ) -> Result<Started, PutError> {
-        let grants = self.room(now, terms.stored, options)?;
+        let grants = self.room(now, terms.stored, options, evict)?;
         let &Terms { writer, pin, group, .. } = terms;
         let (tenant, request) = (caller.tenant, caller.request);
         let begin = Begin { key: None, hash: 0, tenant, len, writer, request, pin, group };

@@ -10,8 +10,8 @@ use crate::time::Instant;
 
 /// A put that finds no hole evicts at most twice this many less one: 1, 2, 4 … and tries again after each.
 const PUT_BATCH: u32 = 16;
-/// Entries that a put looks at for each victim.
-const PUT_EFFORT: u32 = 256;
+/// Entries that a put looks at in all.
+const PUT_EFFORT: u32 = 4_096;
 /// Victims of one step of a round.
 const STEP: u32 = 64;
 /// Entries that a step of a round looks at, in calls of [`CALL`].
@@ -21,6 +21,13 @@ const CALL: u32 = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 /// A round takes at most so many times the eviction ratio of the evictable objects (case 16).
 const ROUND_LIMIT: u64 = 3;
+
+/// Whether a request may evict at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Evict {
+    IfNeeded,
+    No,
+}
 
 /// An eviction round: it ends when the use is far enough below the watermark, or after its share of the objects.
 #[derive(Debug)]
@@ -48,14 +55,14 @@ impl Master {
         options: &PutOptions<'_>,
         grants: &mut Grants,
     ) -> Result<(), PutError> {
-        let mut batch = 1;
+        let (mut batch, mut spared) = (1, Spared::default());
         loop {
             let error = match self.control.place(stored, options.replicas, options.preferred, grants) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             let hopeless = !matches!(error, NoSpace::NoHole { .. }) || batch > PUT_BATCH;
-            if hopeless || !self.evict_some(now, batch) {
+            if hopeless || !self.evict_some(now, batch, &mut spared) {
                 self.no_room += 1;
                 return Err(error.into());
             }
@@ -63,14 +70,17 @@ impl Master {
         }
     }
 
-    /// Evicts up to `count` objects; says whether any went.
-    fn evict_some(&mut self, now: Instant, count: u32) -> bool {
-        let mut spared = Spared::default();
+    /// Evicts up to `count` objects; says whether any went. Soft pins count until everything has been looked at.
+    fn evict_some(&mut self, now: Instant, count: u32, spared: &mut Spared) -> bool {
         let mut any = false;
         for _ in 0..count {
-            let mut gone = self.shard.evict(now, Softly::Spare, PUT_EFFORT, &mut spared);
-            if gone.is_none() && self.config.soft_pinned == SoftPinned::LastResort {
-                gone = self.shard.evict(now, Softly::Take, PUT_EFFORT, &mut spared);
+            let all = self.shard.evictable();
+            // A policy may look at an entry a few times before it names it.
+            let effort = u64::from(PUT_EFFORT).saturating_sub(spared.all()).min(4 * all) as u32;
+            let mut gone = self.shard.evict(now, Softly::Spare, effort, spared);
+            let soft = self.config.soft_pinned == SoftPinned::LastResort && spared.pinned > 0;
+            if gone.is_none() && soft && spared.all() >= all {
+                gone = self.shard.evict(now, Softly::Take, effort, spared);
             }
             if gone.is_none() {
                 break;
@@ -109,7 +119,7 @@ impl Master {
 
     /// One step of the round.
     pub(super) fn evict_step(&mut self, now: Instant) {
-        let low = self.config.high_watermark - self.config.eviction_ratio;
+        let low = self.config.high_watermark.saturating_sub(self.config.eviction_ratio);
         let (mut victims, mut calls) = (0, 0);
         while self.round_due().reached(now) && victims < STEP && calls < STEP_EFFORT / CALL {
             if !self.is_over(low) {

@@ -16,7 +16,8 @@ pub struct Member<'a> {
     pub address: &'a str,
     /// How it wants to run; the master refuses another mode than its own.
     pub mode: Mode,
-    /// The secret for its tickets, from outside randomness.
+    /// The secret for its tickets, from outside randomness; fresh for every registration, so that it ends the tickets
+    /// of earlier ones.
     pub key: TicketKey,
     /// Whether it can end writes to its memory.
     pub fences: Fences,

@@ -135,8 +135,9 @@ fn what_never_fits_is_refused_at_once() {
 
 #[test]
 fn hard_pins_stay_and_soft_pins_go_last() {
-    for soft_pinned in [SoftPinned::LastResort, SoftPinned::Never] {
-        let mut pool = Pool::with(Config { soft_pinned, ..Config::default() }, 16 * MIB);
+    let both = [SoftPinned::LastResort, SoftPinned::Never];
+    for (soft_pinned, policy) in both.into_iter().flat_map(|soft| Kind::ALL.map(|kind| (soft, kind))) {
+        let mut pool = Pool::with(Config { soft_pinned, policy, ..Config::default() }, 16 * MIB);
         let each = 100_000;
         for n in 0..20 {
             pool.put_with(&format!("hard{n}"), each, &pin(Pin::Hard)).unwrap();
@@ -153,7 +154,7 @@ fn hard_pins_stay_and_soft_pins_go_last() {
         }
         assert_eq!(count(&mut pool, "hard"), 20);
         let left = if soft_pinned == SoftPinned::Never { 20 } else { 0 };
-        assert_eq!(count(&mut pool, "soft"), left);
+        assert_eq!(count(&mut pool, "soft"), left, "{policy}");
     }
 }
 
@@ -164,10 +165,18 @@ fn a_soft_pin_ends() {
     let caller = pool.caller(2);
     let stat = pool.master.stat(pool.now, caller, crate::pool::key("soft")).unwrap();
     assert_eq!(stat.pinned_until, pool.now + Duration::from_secs(60));
-    pool.pass(61);
-    for n in 0..1_000 {
-        pool.put(&format!("k{n}"), 100_000).unwrap();
-    }
+    pool.pass(30);
+    pool.get("soft").unwrap();
+    pool.pass(40);
+    let fill = |pool: &mut Pool| {
+        for n in 0..1_000 {
+            pool.put(&format!("{:?} {n}", pool.now), 100_000).unwrap();
+        }
+    };
+    fill(&mut pool);
+    assert_eq!(pool.exists("soft"), Existence::Present, "the read renewed it");
+    pool.pass(21);
+    fill(&mut pool);
     assert_eq!(pool.exists("soft"), Existence::Absent);
 }
 
