@@ -47,7 +47,7 @@ impl Master {
         let begin = Begin { key: Some(key), hash, tenant, len, writer, request, pin, group };
         let object = self.shard.begin(now, &begin, &grants);
         self.settle(now);
-        self.started(object.ok_or(PutError::Full)?, &grants).ok_or(PutError::Full)
+        self.started(object.ok_or(PutError::Full)?, &grants)
     }
 
     /// Ends a put whose writes have all completed: the object can be read (S0A-080). The same end again is accepted.
@@ -151,28 +151,28 @@ impl Master {
         match object.phase {
             Phase::Complete { .. } => Err(PutError::Exists),
             Phase::Writing { request: begun, .. } if begun == request && object.writer == writer => {
-                self.restarted(id).ok_or(PutError::Writing)
+                self.restarted(id)
             }
             Phase::Writing { .. } => Err(PutError::Writing),
         }
     }
 
     /// What a put that is still being written was answered, with fresh tickets for the same bytes.
-    pub(super) fn restarted(&mut self, object: ObjectId) -> Option<Started> {
-        let grants = self.shard.grants(object)?;
+    pub(super) fn restarted(&mut self, object: ObjectId) -> Result<Started, PutError> {
+        let grants = self.shard.grants(object).ok_or(PutError::Full)?;
         self.started(object, &grants)
     }
 
     /// The answer to a put that has begun.
-    pub(super) fn started(&mut self, object: ObjectId, grants: &[Grant]) -> Option<Started> {
+    pub(super) fn started(&mut self, object: ObjectId, grants: &[Grant]) -> Result<Started, PutError> {
         let mut replicas = heapless::Vec::new();
         for grant in grants {
-            let ticket = self.control.ticket(grant)?;
+            let ticket = self.control.ticket(grant).ok_or(PutError::NoSegments)?;
             let placement = Placement { segment: grant.segment, extent: grant.extent, ticket };
             // There are no more grants than fit.
             let _ = replicas.push(placement);
         }
-        Some(Started { object, replicas, ttl: self.config.put_discard })
+        Ok(Started { object, replicas, ttl: self.config.put_discard })
     }
 
     /// Extents for one object, with evictions if need be.

@@ -70,7 +70,7 @@ impl Master {
         let begin = Begin { key: None, hash: 0, tenant, len, writer, request, pin, group };
         let object = self.shard.begin(now, &begin, &grants);
         self.settle(now);
-        self.started(object.ok_or(PutError::Full)?, &grants).ok_or(PutError::Full)
+        self.started(object.ok_or(PutError::Full)?, &grants)
     }
 
     /// Whether this is the caller's last reservation again.
