@@ -103,7 +103,8 @@ impl Control {
         };
         if past == Past::Served {
             self.space.set_visible(id, Visibility::Hidden);
-            self.opening.push_back((until, id));
+            let at = self.opening.partition_point(|&(other, _)| other <= until);
+            self.opening.insert(at, (until, id));
         }
         if let Some(member) = self.members.get_mut(owner) {
             member.segments.push(id);

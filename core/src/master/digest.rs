@@ -13,7 +13,9 @@ impl Master {
         let mut hasher = SipHasher13::new();
         self.control.digest(&mut hasher);
         self.shard.digest(&mut hasher);
-        for number in [self.no_room, self.blocked_by_leases, self.round_due().nanos()] {
+        for number in
+            [self.no_room, self.blocked_by_leases, self.round_due().nanos(), self.control.due().nanos()]
+        {
             hasher.write_u64(number);
         }
         hasher.finish()

@@ -1,11 +1,13 @@
 //! The doors for members: register, heartbeat, duties, segments.
 
+use core::time::Duration;
+
 use super::{
     Beat, Duty, Master, Member, MountError, Next, RegisterError, Registered, SegmentSpec, UnmountError,
 };
 use crate::id::{Incarnation, MemberId, SegmentId};
 use crate::key::MAX_NAME;
-use crate::members::{ClientStatus, Mode};
+use crate::members::{ClientStatus, Fences, Mode};
 use crate::time::Instant;
 
 impl Master {
@@ -118,7 +120,10 @@ impl Master {
         if self.control.space.len() >= self.config.max_segments as usize {
             return Err(MountError::Full);
         }
-        let id = self.control.mount(member, segment, now + self.config.lease)?;
+        // Without fences, writers of an earlier life of the memory may be as late as the release time-out.
+        let fences = self.control.members.get(member).map_or(Fences::Time, |record| record.fences);
+        let held = if fences == Fences::Time { self.config.put_release } else { Duration::ZERO };
+        let id = self.control.mount(member, segment, now + held.max(self.config.lease))?;
         self.settle(now);
         Ok(id)
     }

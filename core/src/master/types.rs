@@ -32,7 +32,8 @@ pub enum Past {
     /// Fresh memory: it is used at once.
     #[default]
     Fresh,
-    /// An earlier master may have granted leases on it: nothing is granted in it for one longest lease.
+    /// An earlier master may have granted leases on it: nothing is granted in it for one longest lease; if its owner
+    /// knows no fences, for the release time-out.
     Served,
 }
 

@@ -126,6 +126,17 @@ fn a_dead_writers_key_is_free_and_its_bytes_are_not() {
     assert_eq!(pool.master.stats().totals.discarded, 1);
 }
 
+#[test]
+fn what_an_owner_owes_an_earlier_master_is_not_taken_for_an_answer() {
+    let numbers = [1, 2].map(|seed| {
+        let mut pool = Pool::seeded(seed, 4 * MIB);
+        let started = pool.start(2, "k", MIB).unwrap();
+        pool.abort(2, started.object, Quiet::Unknown).unwrap();
+        pool.fences(1)[0]
+    });
+    assert_ne!(numbers[0], numbers[1]);
+}
+
 /// Case 10 with an owner that cannot fence, and one that never answers.
 #[test]
 fn without_a_fence_the_release_time_decides() {

@@ -4,10 +4,10 @@ use core::time::Duration;
 
 use springtide_core::id::{Caller, Incarnation, SegmentId, TenantId};
 use springtide_core::master::{
-    CopyEndError, CopyError, EndError, Existence, Force, GetError, MountError, Next, Past, PutError,
+    CopyEndError, CopyError, EndError, Existence, Force, GetError, Member, MountError, Next, Past, PutError,
     PutOptions, Quiet, RemoveError, SegmentSpec, UnmountError,
 };
-use springtide_core::members::ClientStatus;
+use springtide_core::members::{ClientStatus, Fences};
 use springtide_core::space::Visibility;
 use springtide_core::time::Instant;
 
@@ -159,6 +159,23 @@ fn memory_that_was_served_before_waits_one_lease() {
     assert_eq!(pool.put("k", 1), Err(PutError::NoSegments));
     pool.pass(1);
     assert!(pool.put("k", 1).is_ok());
+    // Its owner falls silent and comes back just when the time is over.
+    let spec = SegmentSpec { name: "more", ..spec };
+    let more = pool.master.mount(pool.now, Incarnation(1), &spec).unwrap();
+    pool.silence(SECOND * 10);
+    assert_eq!(beat(&mut pool, 1), ClientStatus::Healthy);
+    assert_eq!(pool.master.segment(more).unwrap().visible, Visibility::Open);
+    let old = Member { fences: Fences::Time, ..member("old") };
+    pool.master.register(pool.now, Incarnation(5), &old).unwrap();
+    let last = pool.master.mount(pool.now, Incarnation(5), &spec).unwrap();
+    let visible = |pool: &Pool| pool.master.segment(last).unwrap().visible;
+    for _ in 0..599 {
+        pool.pass(1);
+        beat(&mut pool, 5);
+    }
+    assert_eq!(visible(&pool), Visibility::Hidden, "late writers of its earlier life may still come");
+    pool.pass(1);
+    assert_eq!(visible(&pool), Visibility::Open);
 }
 
 #[test]

@@ -38,8 +38,16 @@ impl Pool {
     }
 
     pub(crate) fn with(config: Config, len: u64) -> Self {
+        Self::new_with(config, 1, len)
+    }
+
+    pub(crate) fn seeded(seed: u64, len: u64) -> Self {
+        Self::new_with(Config::default(), seed, len)
+    }
+
+    fn new_with(config: Config, seed: u64, len: u64) -> Self {
         let now = Instant::from_nanos(1);
-        let mut pool = Self { master: Master::new(config, 1, Term(1), now), now, request: 0 };
+        let mut pool = Self { master: Master::new(config, seed, Term(1), now), now, request: 0 };
         for (n, name) in [(1, "node"), (2, "one"), (3, "two")] {
             pool.master.register(now, Incarnation(n), &member(name)).unwrap();
         }

@@ -11,7 +11,8 @@ use crate::object::ReplicaState;
 use crate::slab::Slab;
 use crate::time::Instant;
 
-/// One replica that drains. Its number is also the number of the fence that it asked for.
+/// One replica that drains. The fence that it asks for has its number too, under a salt: what an owner still reports
+/// to the next master means nothing there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct DrainId(NonZeroU32, u32);
 
@@ -30,12 +31,12 @@ impl Id for DrainId {
 }
 
 impl DrainId {
-    const fn number(self) -> u64 {
+    const fn bits(self) -> u64 {
         (self.0.get() as u64) << 32 | self.1 as u64
     }
 
-    fn from_number(number: u64) -> Option<Self> {
-        NonZeroU32::new((number >> 32) as u32).map(|generation| Self(generation, number as u32))
+    fn from_bits(bits: u64) -> Option<Self> {
+        NonZeroU32::new((bits >> 32) as u32).map(|generation| Self(generation, bits as u32))
     }
 }
 
@@ -49,13 +50,22 @@ pub(super) struct Drain {
 }
 
 /// What drains, and when to look at it again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Drains {
+    salt: u64,
     drains: Slab<DrainId, Drain>,
     timers: BinaryHeap<Reverse<(Instant, DrainId)>>,
 }
 
 impl Drains {
+    pub(super) fn new(salt: u64) -> Self {
+        Self { salt, drains: Slab::default(), timers: BinaryHeap::new() }
+    }
+
+    fn number(&self, id: DrainId) -> u64 {
+        id.bits() ^ self.salt
+    }
+
     /// The replica of the drain in slot `index` is gone with its segment.
     pub(super) fn forget(&mut self, index: u32) {
         if let Some(id) = self.drains.id_at(index as usize) {
@@ -89,7 +99,8 @@ impl Shard {
         replica.object = id.index() as u32;
         if let Some(over) = fence {
             let segment = self.seats.at(replica.seat).segment;
-            self.out.push(ToControl::Fence { number: id.number(), segment, extent: replica.extent });
+            let number = self.drains.number(id);
+            self.out.push(ToControl::Fence { number, segment, extent: replica.extent });
             self.drains.timers.push(Reverse((over, id)));
         }
         if !until.reached(now) {
@@ -99,7 +110,7 @@ impl Shard {
 
     /// The owner has fenced what drain `number` asked for.
     pub(super) fn fenced(&mut self, now: Instant, number: u64) {
-        let Some(id) = DrainId::from_number(number) else { return };
+        let Some(id) = DrainId::from_bits(number ^ self.drains.salt) else { return };
         if let Some(drain) = self.drains.drains.get_mut(id) {
             drain.fence = None;
             self.settle_drain(now, id);
@@ -122,7 +133,7 @@ impl Shard {
         self.drains.drains.remove(id);
         if fence.is_some() {
             let segment = self.seats.at(self.replicas[replica].seat).segment;
-            self.out.push(ToControl::FenceOver { number: id.number(), segment });
+            self.out.push(ToControl::FenceOver { number: self.drains.number(id), segment });
         }
         self.give_back(replica);
     }

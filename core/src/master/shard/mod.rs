@@ -85,7 +85,7 @@ impl Shard {
             seats: Seats::default(),
             groups: Groups::default(),
             evictor: Evictor::new(config.policy),
-            drains: Drains::default(),
+            drains: Drains::new(rng.next_u64()),
             copies: BTreeMap::new(),
             copy_deadlines: Deadlines::new(),
             oldest: NONE,
