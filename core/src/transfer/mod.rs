@@ -20,6 +20,8 @@ mod op;
 mod outcome;
 mod path;
 mod take;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod topology;
 mod types;
