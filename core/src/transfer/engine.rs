@@ -100,6 +100,8 @@ impl Engine {
         self.check(batch)?;
         let mut work = self.spare.pop().unwrap_or_default();
         self.counts.spare -= work.capacity();
+        // In powers of two, so that tables of different ages soon fit all batches that are usual here.
+        work.reserve(batch.len().next_power_of_two().max(16));
         work.extend(batch.iter().map(Work::new));
         self.counts.transfers += work.len();
         self.counts.live += 1;
