@@ -168,7 +168,7 @@ fn what_is_wrong_with_a_batch_is_said_and_nothing_starts() {
 
 #[test]
 fn never_more_than_fits() {
-    let config = Config { ops: 5, ..Config::default() };
+    let config = Config { ops: 10, ..Config::default() };
     let (mut engine, target, paths) = rig(config, 1);
     engine.submit(at(0), &[read(target, 0, 100); 20], at(100)).unwrap();
     assert_eq!(take(&mut engine, at(0), paths[0], 0).len(), 0);
@@ -536,4 +536,29 @@ fn work_on_a_dead_peer_holds_up_nobody_else() {
     let ops = take(&mut engine, at(0), path, 9);
     end(&mut engine, at(0), path, &ops, Status::Done);
     assert_eq!(ended(&mut engine, at(0)), [(batch, Outcome::Done)]);
+}
+
+#[test]
+fn peers_that_hang_use_up_neither_ops_nor_batches() {
+    let config = Config { batches: 128, ops: 64, ..Config::default() };
+    let (mut engine, target, paths) = rig(config, 1);
+    let mut peers = vec![(target, paths[0])];
+    for _ in 0..4 {
+        let (target, path) = (engine.add_target(at(0)), engine.add_path(at(0), SHAPE));
+        engine.attach(target, path).unwrap();
+        engine.handle_path(at(0), path, PathState::Up);
+        peers.push((target, path));
+    }
+    let (last, hanging) = peers.split_last().unwrap();
+    let batch = [read(target, 0, 9); 3];
+    for (target, path) in hanging {
+        let to_it = batch.map(|transfer| Transfer { target: *target, ..transfer });
+        let refused = (0..).find_map(|_| engine.submit(at(0), &to_it, at(60_000)).err());
+        assert_eq!(refused, Some(SubmitError::TargetBusy(0)));
+        take(&mut engine, at(0), *path, 64);
+    }
+    let good = engine.submit(at(0), &[read(last.0, 0, 9)], at(60_000)).unwrap();
+    let ops = take(&mut engine, at(0), last.1, 64);
+    end(&mut engine, at(0), last.1, &ops, Status::Done);
+    assert_eq!(ended(&mut engine, at(0)), [(good, Outcome::Done)]);
 }

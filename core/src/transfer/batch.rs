@@ -171,6 +171,8 @@ pub(super) struct Target {
     pub(super) ring: VecDeque<FlowId>,
     /// How many in the ring are known to be stale.
     pub(super) stale: usize,
+    /// How many flows there are to it.
+    pub(super) flows: u32,
     /// The flow that was made last: the next transfer of the same batch joins it.
     pub(super) last: Option<FlowId>,
 }

@@ -5,11 +5,12 @@ use core::time::Duration;
 /// The engine's bounds and times. Everything is allocated up to them; nothing grows beyond.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Most batches that are not released yet. Default 1,024.
+    /// Most batches that are not released yet. Default 1,024. A target that more batches wait for than may still be
+    /// taken is refused more, so that a peer that hangs does not use them up for all.
     pub batches: u32,
     /// Most transfers in those batches together. Default 65,536.
     pub transfers: u32,
-    /// Most slices in flight or waiting to be tried again. Default 4,096.
+    /// Most ops in flight; one path has at most half of them. Default 4,096.
     pub ops: u32,
     /// How often one slice is tried before its transfer fails with [`Failure::Interrupted`](super::Failure). Default 6.
     pub tries: u8,

@@ -286,6 +286,7 @@ impl Engine {
             let Some(flow) = self.flows.remove(id) else { break };
             next = flow.sibling;
             let Some(target) = self.topology.targets.get_mut(flow.target) else { continue };
+            target.flows -= 1;
             target.stale += usize::from(flow.queued);
             if target.stale > 16 && target.stale * 2 > target.ring.len() {
                 let flows = &self.flows;

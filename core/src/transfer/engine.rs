@@ -30,6 +30,9 @@ pub struct Engine {
     spare: Vec<Vec<Work>>,
 }
 
+/// Batches that may wait for one target, however few may still be taken.
+const FEW: u32 = 8;
+
 /// Which timer table.
 pub(super) const BATCHES: usize = 0;
 pub(super) const PATHS: usize = 1;
@@ -127,9 +130,13 @@ impl Engine {
         {
             return Err(SubmitError::Full);
         }
+        let free = self.config.batches as usize - self.batches.len();
         for (index, transfer) in batch.iter().enumerate() {
-            if self.topology.targets.get(transfer.target).is_none() {
+            let Some(target) = self.topology.targets.get(transfer.target) else {
                 return Err(SubmitError::UnknownTarget(index as u32));
+            };
+            if target.flows >= FEW && target.flows as usize >= free {
+                return Err(SubmitError::TargetBusy(index as u32));
             }
             let wraps = |start: u64| start.checked_add(transfer.len).is_none();
             if wraps(transfer.at) || wraps(transfer.to) {
@@ -174,6 +181,7 @@ impl Engine {
         owner.flows = Some(id);
         if let Some(target) = self.topology.targets.get_mut(target) {
             target.last = Some(id);
+            target.flows += 1;
         }
         self.enqueue(id);
         id

@@ -46,7 +46,7 @@ pub enum Status {
     Short,
     /// It was given up: cancelled, or its path went down. Nothing touches its memory any more.
     Flushed,
-    /// Nobody knows, and it may still touch its memory, which is held until the path is closed.
+    /// Nobody knows, and it may still touch its memory, which is held until the path is down.
     Lost,
 }
 

@@ -102,6 +102,9 @@ impl core::error::Error for Failure {}
 pub enum SubmitError {
     /// As many batches or transfers as configured are not released yet: wait for one to end.
     Full,
+    /// So many batches wait for the target of the transfer at this index that others need the rest: wait for one of
+    /// them to end, or try another replica.
+    TargetBusy(u32),
     /// The batch alone has more transfers than the engine takes: split it.
     TooLarge,
     /// The transfer at this index names a target that does not exist.
@@ -114,7 +117,7 @@ impl SubmitError {
     /// The number that people see.
     pub const fn code(self) -> Code {
         match self {
-            Self::Full => Code::BUSY,
+            Self::Full | Self::TargetBusy(_) => Code::BUSY,
             Self::TooLarge | Self::OutOfRange(_) => Code::INVALID_PARAMS,
             Self::UnknownTarget(_) => Code::SEGMENT_NOT_FOUND,
         }
@@ -125,6 +128,9 @@ impl fmt::Display for SubmitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full => f.write_str("too many transfers are waiting; try again when one has ended"),
+            Self::TargetBusy(index) => {
+                write!(f, "too many batches wait for the target of transfer {index}; try another replica")
+            }
             Self::TooLarge => f.write_str("the batch has more transfers than the engine takes; split it"),
             Self::UnknownTarget(index) => write!(f, "transfer {index} of the batch names no known target"),
             Self::OutOfRange(index) => {

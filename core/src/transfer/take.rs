@@ -47,7 +47,9 @@ impl Engine {
         let now = self.clock.observe(now);
         let Some(known) = self.topology.paths.get(path) else { return 0 };
         let depth = if known.is_usable(now) { known.depth_left() as usize } else { 0 };
-        let free = self.config.ops.saturating_sub(self.counts.flying) as usize;
+        // Of what is left of all ops, a path leaves as many to others as it has: one that hangs stops nobody.
+        let free = self.config.ops.saturating_sub(self.counts.flying);
+        let free = (free.saturating_sub(known.load.flying) as usize).div_ceil(2);
         let limit = room.min(out.len()).min(depth).min(free);
         let (mut count, mut looks) = (0, LOOKS);
         while count < limit && looks > 0 {
