@@ -171,7 +171,7 @@ fn op_id(index: u64) -> OpId {
 }
 
 enum Owner {
-    Here(Shm),
+    Here(Box<Shm>),
     There(Child),
 }
 
@@ -195,7 +195,7 @@ impl Pair {
             Ends::TwoProcesses => start(),
             Ends::OneThread => {
                 let (shm, address, description) = segment();
-                (Owner::Here(shm), address, description)
+                (Owner::Here(Box::new(shm)), address, description)
             }
         };
         let mut shm = Shm::new().unwrap();
