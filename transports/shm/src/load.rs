@@ -147,6 +147,8 @@ impl Path {
             let Some(slot) = self.loads.pop_front() else { break };
             match self.load_step(slot, meter)? {
                 Step::Wait => self.loads.push_back(slot),
+                // It may have been withdrawn under our hands: look, and copy again what is still there.
+                Step::Moved(_) if self.is_behind() => self.loads.push_front(slot),
                 Step::Moved(bytes) => {
                     any = true;
                     self.moved(slot, bytes, meter);
@@ -164,13 +166,21 @@ impl Path {
 
     /// Reads the owner's socket if it withdrew something since: what it took away must not be read any more.
     fn keep_up(&mut self, epoll: &OwnedFd, regions: &Regions) -> Result<(), DownReason> {
-        let Some(peer) = self.link.as_ref().and_then(|link| link.peer.as_ref()) else { return Ok(()) };
-        let changed = peer.board.flag(Flag::Changed);
-        if changed != self.sights.changed {
-            self.sights.changed = changed;
+        if self.is_behind() {
+            self.sights.changed = self.owner_changes();
             self.listen(epoll, regions)?;
         }
         Ok(())
+    }
+
+    /// Whether the owner withdrew something since its socket was read.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.owner_changes() != self.sights.changed
+    }
+
+    fn owner_changes(&self) -> u64 {
+        let peer = self.link.as_ref().and_then(|link| link.peer.as_ref());
+        peer.map_or(0, |peer| peer.board.flag(Flag::Changed))
     }
 
     fn moved(&mut self, slot: u16, bytes: u64, meter: &mut Meter) {

@@ -136,10 +136,7 @@ impl Path {
         let Some(peer) = self.link.as_ref().and_then(|link| link.peer.as_ref()) else {
             return !self.loads.is_empty();
         };
-        peer.board.published() != self.asking.seen
-            || peer.board.flag(Flag::Changed) != self.sights.changed
-            || self.can_ask()
-            || self.can_load()
+        peer.board.published() != self.asking.seen || self.is_behind() || self.can_ask() || self.can_load()
     }
 
     /// Reads what the owner says. `Ok(true)`: the path came up.
