@@ -52,12 +52,14 @@ impl Lane {
 
     /// How a batch ended: ready once, then it is forgotten. Registers `waker` if it has not. `None` for a batch that
     /// is not known.
-    pub fn poll_batch(&mut self, batch: BatchId, waker: &Waker) -> Poll<Option<Ended>> {
+    pub fn poll_batch(&mut self, now: Instant, batch: BatchId, waker: &Waker) -> Poll<Option<Ended>> {
         let Some(waiting) = self.batches.get_mut(batch) else { return Poll::Ready(None) };
         if waiting.ended.is_none() {
             register(&mut waiting.waker, waker);
             return Poll::Pending;
         }
+        // Only now may the engine give the batch's slot to another one.
+        self.engine.release(now, batch);
         Poll::Ready(self.batches.remove(batch).and_then(|waiting| waiting.ended))
     }
 
@@ -65,27 +67,21 @@ impl Lane {
     /// hold it until then.
     pub fn give_up(&mut self, now: Instant, batch: BatchId) -> Option<Waker> {
         let waiting = self.batches.remove(batch)?;
-        if waiting.ended.is_none() {
-            self.told = true;
-            self.engine.release(now, batch);
-        }
+        self.told = true;
+        self.engine.release(now, batch);
         waiting.waker
     }
 
     pub(super) fn ended(&mut self, now: Instant, batch: BatchId, outcome: Outcome, wakes: &mut Wakes) {
-        if let Some(waiting) = self.batches.get_mut(batch) {
-            let status =
-                |index| self.engine.transfer_status(batch, index as usize).map(|status| (index, status));
-            let failed = if outcome == Outcome::Done { 0..0 } else { 0..u32::MAX };
-            let failed = failed.map_while(status).filter_map(|(index, status)| match status {
-                TransferStatus::Failed(failure) => Some((index, failure)),
-                TransferStatus::Pending | TransferStatus::Done => None,
-            });
-            let failed = failed.collect();
-            waiting.ended = Some(Ended { outcome, failed });
-            waiting.waker.take().into_iter().for_each(|waker| wakes.push(waker));
-        }
-        self.engine.release(now, batch);
+        let Some(waiting) = self.batches.get_mut(batch) else { return self.engine.release(now, batch) };
+        let status = |index| self.engine.transfer_status(batch, index as usize).map(|status| (index, status));
+        let looked_at = if outcome == Outcome::Done { 0..0 } else { 0..u32::MAX };
+        let failed = looked_at.map_while(status).filter_map(|(index, status)| match status {
+            TransferStatus::Failed(failure) => Some((index, failure)),
+            TransferStatus::Pending | TransferStatus::Done => None,
+        });
+        waiting.ended = Some(Ended { outcome, failed: failed.collect() });
+        waiting.waker.take().into_iter().for_each(|waker| wakes.push(waker));
     }
 }
 
@@ -139,7 +135,8 @@ impl Future for Moving {
             State::Failed(error) => Poll::Ready(Err(error)),
             State::Ended => panic!("a transfer is polled after its end"),
             State::Waiting(batch) => {
-                match self.seat.with(now(), |lane, _| lane.poll_batch(batch, cx.waker())) {
+                let moment = now();
+                match self.seat.with(moment, |lane, _| lane.poll_batch(moment, batch, cx.waker())) {
                     Poll::Ready(ended) => {
                         Poll::Ready(Ok(ended.expect("a batch is known until its end was looked at")))
                     }
