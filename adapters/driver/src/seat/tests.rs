@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Wake;
 
 use rustix::event::{EventfdFlags, eventfd};
+use springtide_core::rng::Rng;
 use springtide_core::time::Instant;
 use springtide_transport::Armed;
 
@@ -105,6 +106,51 @@ fn many_callers_share_one_seat_and_nobody_is_forgotten() {
             }
         });
     }
+}
+
+#[test]
+fn callers_that_give_up_take_nobody_with_them() {
+    const THREADS: usize = 8;
+    let seat = Seat::new(Echo::new(THREADS)).unwrap();
+    std::thread::scope(|scope| {
+        for slot in 0..THREADS {
+            let seat = &seat;
+            scope.spawn(move || {
+                let mut rng = Rng::new(slot as u64);
+                let mut pause = Pause::new(Duration::ZERO);
+                for _ in 0..2_000 {
+                    if slot % 2 == 0 {
+                        // Leaves as a watcher, as a waiter, or before it is either.
+                        let brief = now() + Duration::from_micros(rng.below(30));
+                        let never = core::future::pending::<()>();
+                        assert_eq!(block_on_with(&mut pause, &[seat], brief, never), Err(TimedOut));
+                    } else {
+                        assert_eq!(block_on_with(&mut pause, &[seat], far(), ask(seat, slot)), Ok(()));
+                    }
+                }
+            });
+        }
+    });
+    let shared = seat.lock();
+    assert!(shared.machine.asked.is_empty() && shared.watch.is_empty());
+}
+
+#[test]
+fn a_block_within_a_block_wakes_the_watcher_of_the_outer_seat() {
+    let (outer, inner) = (Seat::new(Echo::new(1)).unwrap(), Seat::new(Echo::new(1)).unwrap());
+    let (woken, waker) = Count::pair();
+    let mut wakes = Wakes::new();
+    assert_eq!(outer.sit(User::new(), &waker, now(), &mut wakes), Sat::Watching(Instant::NEVER));
+    let nested = async {
+        outer.with(now(), |echo, _| echo.asked.push_back(0));
+        assert_eq!(woken.calls(), 0, "this thread drives the outer seat itself");
+        let within = async {
+            outer.with(now(), |echo, _| echo.asked.push_back(0));
+            assert_eq!(woken.calls(), 1, "nobody else does while this block lasts");
+        };
+        block_on(&[&inner], far(), within).unwrap();
+    };
+    block_on(&[&outer], far(), nested).unwrap();
 }
 
 #[derive(Default)]

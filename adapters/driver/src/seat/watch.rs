@@ -28,6 +28,12 @@ impl Watch {
         self.asleep_until
     }
 
+    /// Whether nobody watches or waits.
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.watcher.is_none() && self.queue.is_empty()
+    }
+
     /// Makes `user` the watcher if there is none; else queues it, once. Whether it is the watcher now.
     pub(super) fn take(&mut self, user: User, waker: &Waker) -> bool {
         let watcher = self.watcher.get_or_insert_with(|| Waiter { user, waker: waker.clone() });

@@ -199,17 +199,17 @@ impl<R: Runtime> Link<R> {
         let Self { ready, outbox, config, .. } = self;
         let mut bad = None;
         let mut once = |fd: BorrowedFd<'_>| desk.read(now, fd, config.read, outbox, &mut bad);
-        let read = match once(ready.as_fd()) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if self.pause.check(now) == Step::Again {
-                    return Ok(Turn::Soon);
-                }
-                match ready.poll_io(cx, Interest::Read, once) {
-                    Poll::Ready(read) => read?,
-                    Poll::Pending => return Ok(Turn::Sleep),
-                }
+        // While it spins it asks the socket, not the runtime; the runtime is asked once it is to wake this task.
+        let read = if self.pause.check(now) == Step::Again {
+            match once(ready.as_fd()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Soon),
+                read => read?,
             }
-            read => read?,
+        } else {
+            match ready.poll_io(cx, Interest::Read, once) {
+                Poll::Ready(read) => read?,
+                Poll::Pending => return Ok(Turn::Sleep),
+            }
         };
         self.moved = now;
         self.pause.found(now);
