@@ -1,8 +1,8 @@
 //! Lanes over the simulated transport, driven by the callers that block on them.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use springtide_core::id::{Incarnation, RegionId, SegmentId, TargetId, TicketId};
 use springtide_core::range::Extent;
@@ -128,8 +128,8 @@ fn cards_that_lead_nowhere_are_skipped_or_refused() {
     garbled.address = vec![1, 2, 3];
     let target = |cards: &[Card]| world.ours.with(now(), |lane, _| lane.target(now(), cards));
     assert_eq!(target(&[]), Err(TargetError::NoWay));
-    assert_eq!(target(std::slice::from_ref(&foreign)), Err(TargetError::NoWay));
-    assert_eq!(target(std::slice::from_ref(&garbled)), Err(TargetError::Refused(ControlError::Malformed)));
+    assert_eq!(target(core::slice::from_ref(&foreign)), Err(TargetError::NoWay));
+    assert_eq!(target(core::slice::from_ref(&garbled)), Err(TargetError::Refused(ControlError::Malformed)));
     let mut stale = world.cards[0].clone();
     stale.description.fill(0);
     assert!(matches!(target(&[stale]), Err(TargetError::Refused(_))));
