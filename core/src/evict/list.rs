@@ -12,6 +12,18 @@ pub(super) struct Link {
     newer: u32,
 }
 
+impl Link {
+    /// The next older slot, or [`NONE`].
+    pub(super) const fn older(self) -> u32 {
+        self.older
+    }
+
+    /// The next newer slot, or [`NONE`].
+    pub(super) const fn newer(self) -> u32 {
+        self.newer
+    }
+}
+
 impl Default for Link {
     fn default() -> Self {
         Self { older: NONE, newer: NONE }
@@ -49,6 +61,11 @@ impl List {
         if self.oldest == NONE { None } else { Some(self.oldest) }
     }
 
+    /// The newest slot.
+    pub(super) const fn newest(&self) -> Option<u32> {
+        if self.newest == NONE { None } else { Some(self.newest) }
+    }
+
     /// Puts `slot`, which is in no list, at the newest end.
     pub(super) fn push<T: Linked>(&mut self, nodes: &mut Chunks<T>, slot: u32) {
         *nodes[slot].link_mut() = Link { older: self.newest, newer: NONE };
@@ -57,6 +74,17 @@ impl List {
             newest => nodes[newest].link_mut().newer = slot,
         }
         self.newest = slot;
+        self.len += 1;
+    }
+
+    /// Puts `slot`, which is in no list, right behind `anchor`, which is in this one: as the next older.
+    pub(super) fn push_behind<T: Linked>(&mut self, nodes: &mut Chunks<T>, anchor: u32, slot: u32) {
+        let older = core::mem::replace(&mut nodes[anchor].link_mut().older, slot);
+        *nodes[slot].link_mut() = Link { older, newer: anchor };
+        match older {
+            NONE => self.oldest = slot,
+            older => nodes[older].link_mut().newer = slot,
+        }
         self.len += 1;
     }
 

@@ -8,19 +8,24 @@
 //! state of all entries. No policy keeps more than [`BYTES_PER_ENTRY`] for each slot, ghosts included.
 
 mod chunks;
+mod curve;
+mod density;
 mod ghost;
 mod list;
 mod lru;
+mod memory;
 mod s3fifo;
 
 use core::fmt;
 use core::str::FromStr;
 
+pub use density::Density;
 pub use lru::Lru;
 pub use s3fifo::S3Fifo;
 
 /// The most that a policy keeps for each slot in use, ghosts included.
 pub const BYTES_PER_ENTRY: usize = 48;
+const _: () = assert!(Density::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 const _: () = assert!(Lru::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 const _: () = assert!(S3Fifo::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 
@@ -77,21 +82,24 @@ pub enum Keep {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Kind {
     /// Least recently used first.
-    #[default]
     Lru,
     /// Three queues: a small one on trial, a main one, and the ghosts.
     S3Fifo,
+    /// What promises the fewest hits for its space first, as learned from what came back.
+    #[default]
+    Density,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Lru, Self::S3Fifo];
+    pub const ALL: [Self; 3] = [Self::Lru, Self::S3Fifo, Self::Density];
 
     /// The name that users type.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Lru => "lru",
             Self::S3Fifo => "s3fifo",
+            Self::Density => "density",
         }
     }
 }
@@ -134,6 +142,7 @@ pub struct Evictor(Inner);
 enum Inner {
     Lru(Lru),
     S3Fifo(S3Fifo),
+    Density(Density),
 }
 
 macro_rules! each {
@@ -141,6 +150,7 @@ macro_rules! each {
         match &mut $self.0 {
             Inner::Lru($policy) => $call,
             Inner::S3Fifo($policy) => $call,
+            Inner::Density($policy) => $call,
         }
     };
 }
@@ -151,6 +161,7 @@ impl Evictor {
         Self(match kind {
             Kind::Lru => Inner::Lru(Lru::default()),
             Kind::S3Fifo => Inner::S3Fifo(S3Fifo::default()),
+            Kind::Density => Inner::Density(Density::default()),
         })
     }
 
@@ -159,6 +170,7 @@ impl Evictor {
         match &self.0 {
             Inner::Lru(_) => Kind::Lru,
             Inner::S3Fifo(_) => Kind::S3Fifo,
+            Inner::Density(_) => Kind::Density,
         }
     }
 }
@@ -190,6 +202,7 @@ impl Policy for Evictor {
         match &self.0 {
             Inner::Lru(p) => p.len(),
             Inner::S3Fifo(p) => p.len(),
+            Inner::Density(p) => p.len(),
         }
     }
 }

@@ -147,7 +147,7 @@ fn names_are_read_as_they_are_written() {
         assert_eq!(Evictor::new(kind).kind(), kind);
     }
     assert_eq!("LRU".parse::<Kind>(), Err(UnknownPolicy));
-    assert!(UnknownPolicy.to_string().contains("there are lru, s3fifo"));
+    assert!(UnknownPolicy.to_string().contains("there are lru, s3fifo, density"));
 }
 
 #[test]

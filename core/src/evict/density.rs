@@ -1,0 +1,290 @@
+//! By hit density: what promises the fewest hits for its space goes first.
+
+use alloc::boxed::Box;
+
+use super::chunks::Chunks;
+use super::curve::{CLASSES, Curves};
+use super::ghost::tag;
+use super::list::{Link, Linked, List, NONE};
+use super::memory::{Memory, Note};
+use super::{Keep, Policy, Removed};
+
+/// Keeps what is worth most, by what came back so far. There is nothing to tune.
+///
+/// Entries are sorted into a few classes, each a list by last use: by how often they were used (once, twice, three
+/// times, more), and those used once by what the order of calls tells about them: whether they were stored after other
+/// entries had been read (the new end of a known chain of prefixes), and whether they were the last stored before the
+/// next read (the end of a chain, which seldom comes back). What each class is worth at each age is learned, also from
+/// entries that were given up; whether these distinctions mean anything is learned with it. The victim is the entry
+/// that is worth least of the oldest and the newest of each class. The newest go first where entries gain by waiting: in
+/// loops, and in pools so small that most chains are given up before they come back.
+///
+/// Entries stored in a row, and entries read in the order in which they were stored, are taken for a chain of
+/// prefixes: the deepest goes first, as it is of no use without the others.
+///
+/// A spared entry waits aside, so that held entries do not hide others, and is looked at again in turn. At most 48
+/// bytes an entry, and 320 KiB from the start.
+#[derive(Clone, Debug, Default)]
+pub struct Density {
+    nodes: Chunks<Node>,
+    classes: [List; CLASSES],
+    held: List,
+    memory: Memory,
+    curves: Box<Curves>,
+    len: u32,
+    last: Last,
+    /// Reads in a row before the last store, or up to now.
+    reads: u32,
+    run: Run,
+    tips: [Tip; CLASSES],
+}
+
+/// Calls of one kind in a row that seem to go down one chain.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    id: u32,
+    len: u32,
+    /// The slot that was behind the one read last: read next, it goes on with the chain.
+    deeper: u32,
+}
+
+/// The slot that was put into a class last, and in which run.
+#[derive(Clone, Copy, Debug)]
+struct Tip {
+    slot: u32,
+    run: u32,
+}
+
+impl Default for Tip {
+    fn default() -> Self {
+        Self { slot: NONE, run: 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    link: Link,
+    tag: u32,
+    /// When it was last used: 48 bits, in two parts to save space.
+    used: u32,
+    used_high: u16,
+    class: u8,
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    InClass,
+    Held,
+}
+
+/// The last call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Last {
+    #[default]
+    Read,
+    /// The slot was stored; its life is counted when the next call tells its class.
+    Stored(u32),
+}
+
+/// Stores in a row that are taken for one chain, at most; or a sixteenth of all entries.
+const LONGEST_RUN: u32 = 256;
+/// Used once: stored after at most one read, or after more; last of a chain.
+const ALONE: u8 = 0;
+const CHAIN_END: u8 = 2;
+/// Used twice, three times, more often.
+const TWICE: u8 = 3;
+const OFTEN: u8 = 5;
+
+impl Linked for Node {
+    fn link(&self) -> Link {
+        self.link
+    }
+
+    fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+impl Node {
+    fn used(&self) -> u64 {
+        u64::from(self.used_high) << 32 | u64::from(self.used)
+    }
+
+    fn use_at(&mut self, now: u64) {
+        (self.used, self.used_high) = (now as u32, (now >> 32) as u16);
+    }
+}
+
+/// The class after one more use.
+const fn next(class: u8) -> u8 {
+    match class {
+        OFTEN => OFTEN,
+        TWICE.. => class + 1,
+        _ => TWICE,
+    }
+}
+
+impl Density {
+    /// What is kept for each slot, notes of what was given up included.
+    pub const BYTES_PER_ENTRY: usize = size_of::<Node>() + Memory::BYTES_PER_RESIDENT;
+
+    fn place(&self, slot: u32) -> Place {
+        self.nodes.get(slot).map_or(Place::Nowhere, |node| node.place)
+    }
+
+    fn push(&mut self, slot: u32) {
+        let node = &mut self.nodes[slot];
+        node.place = Place::InClass;
+        let (list, tip) = (&mut self.classes[node.class as usize], &mut self.tips[node.class as usize]);
+        if tip.slot != NONE && tip.run == self.run.id {
+            list.push_behind(&mut self.nodes, tip.slot, slot);
+        } else {
+            list.push(&mut self.nodes, slot);
+        }
+        *tip = Tip { slot, run: self.run.id };
+    }
+
+    fn hold(&mut self, slot: u32) {
+        self.nodes[slot].place = Place::Held;
+        self.held.push(&mut self.nodes, slot);
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let node = &mut self.nodes[slot];
+        match core::mem::take(&mut node.place) {
+            Place::Nowhere => {}
+            Place::Held => self.held.unlink(&mut self.nodes, slot),
+            Place::InClass => {
+                let class = node.class as usize;
+                if self.tips[class].slot == slot {
+                    self.tips[class].slot = node.link.newer();
+                }
+                self.classes[class].unlink(&mut self.nodes, slot);
+            }
+        }
+    }
+
+    fn new_run(&mut self) {
+        self.run = Run { id: self.run.id.wrapping_add(1), len: 0, deeper: NONE };
+    }
+
+    /// Counts the life of the entry stored last, now that the next call is known.
+    fn settle(&mut self, next: Last) {
+        let Last::Stored(slot) = core::mem::replace(&mut self.last, next) else { return };
+        if self.place(slot) == Place::Nowhere {
+            return;
+        }
+        if next == Last::Read && self.nodes[slot].class < CHAIN_END && self.place(slot) == Place::InClass {
+            self.unlink(slot);
+            self.nodes[slot].class = CHAIN_END;
+            self.push(slot);
+        }
+        self.curves.begin(self.nodes[slot].class);
+    }
+
+    /// The entry that is worth least.
+    fn least(&self) -> Option<u32> {
+        let mut least = None;
+        for (list, tip) in self.classes.iter().zip(&self.tips) {
+            let (Some(oldest), Some(newest)) = (list.oldest(), list.newest()) else { continue };
+            let newest = if tip.slot == NONE { newest } else { tip.slot };
+            for slot in [oldest, newest] {
+                let node = &self.nodes[slot];
+                let key = (self.curves.worth(node.class, node.used()), node.used());
+                if least.is_none_or(|(other, _)| key < other) {
+                    least = Some((key, slot));
+                }
+            }
+        }
+        least.map(|(_, slot)| slot)
+    }
+}
+
+impl Policy for Density {
+    fn insert(&mut self, slot: u32, fingerprint: u64) {
+        self.nodes.reach(slot);
+        if self.nodes[slot].place != Place::Nowhere {
+            return self.touch(slot);
+        }
+        self.curves.tick();
+        if self.last == Last::Read || self.run.len >= LONGEST_RUN.min(self.len / 16) {
+            self.new_run();
+        }
+        self.settle(Last::Stored(slot));
+        let (now, tag) = (self.curves.now(), tag(fingerprint));
+        let class = match self.memory.take(tag, now) {
+            Some(Note { class, age }) => {
+                self.curves.end(class, age);
+                next(class)
+            }
+            None => ALONE + u8::from(self.reads > 1),
+        };
+        self.nodes[slot] = Node { tag, class, ..Node::default() };
+        self.nodes[slot].use_at(now);
+        self.push(slot);
+        self.run.len += 1;
+        self.len += 1;
+        self.memory.grow_for(self.len);
+    }
+
+    fn touch(&mut self, slot: u32) {
+        if self.place(slot) == Place::Nowhere {
+            return;
+        }
+        self.curves.tick();
+        self.reads = if self.last == Last::Read { self.reads.saturating_add(1) } else { 1 };
+        self.settle(Last::Read);
+        if self.run.deeper != slot {
+            self.new_run();
+        }
+        self.run.deeper = self.nodes[slot].link.older();
+        self.unlink(slot);
+        let now = self.curves.now();
+        let node = &mut self.nodes[slot];
+        self.curves.end(node.class, now - node.used());
+        node.class = next(node.class);
+        node.use_at(now);
+        self.curves.begin(node.class);
+        self.push(slot);
+    }
+
+    fn remove(&mut self, slot: u32, why: Removed) {
+        if self.place(slot) == Place::Nowhere {
+            return;
+        }
+        if self.last == Last::Stored(slot) {
+            // Its life counts, though nobody will know what came after it.
+            self.curves.begin(self.nodes[slot].class);
+            self.last = Last::Stored(NONE);
+        }
+        self.unlink(slot);
+        self.len -= 1;
+        if why == Removed::Evicted && self.nodes[slot].class != CHAIN_END {
+            let node = &self.nodes[slot];
+            self.memory.add(node.tag, node.class, node.used(), self.curves.now());
+        }
+    }
+
+    fn victim(&mut self, effort: u32, keep: &mut dyn FnMut(u32) -> Keep) -> Option<u32> {
+        for look in 0..effort {
+            let slot = match (self.least(), self.held.oldest()) {
+                (Some(slot), None) => slot,
+                (least, Some(held)) if look == 0 || least.is_none() => held,
+                (least, _) => least?,
+            };
+            if keep(slot) == Keep::Take {
+                return Some(slot);
+            }
+            self.unlink(slot);
+            self.hold(slot);
+        }
+        None
+    }
+
+    fn len(&self) -> usize {
+        self.len as usize
+    }
+}
