@@ -5,7 +5,8 @@
 //! the median batch. A put is two commands, start and end; `put when full` is a put that has to evict. Memory is what
 //! the process grew by while it was filled, less the keys' own bytes. `longest` is the longest single command while
 //! the pool was filled: it is filled twice in the same way, and of each command the shorter time counts, so that what
-//! the machine did meanwhile is mostly left out.
+//! the machine did meanwhile is mostly left out. `random read` is what one dependent read costs in a table of 200 bytes
+//! an object: a command on a large pool costs a few of those, and hardly anything else.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use core::hint::black_box;
@@ -44,6 +45,7 @@ fn main() {
             "{count} objects: {bytes:.0} bytes an object beyond its key, longest {} µs",
             longest / 1_000
         );
+        println!("  {:<16} {:>6.0} ns", "random read", random_read(count as usize));
         bench.report();
     }
 }
@@ -175,6 +177,25 @@ impl Bench {
         }
         median(row)
     }
+}
+
+/// Nanoseconds of one read whose address the last one gave.
+fn random_read(count: usize) -> f64 {
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    let mut rng = Rng::new(3);
+    // One cycle through all (Sattolo's shuffle).
+    (1..count).rev().for_each(|n| order.swap(n, rng.below(n as u64) as usize));
+    let mut table = vec![[0_u32; 50]; count];
+    for (entry, next) in table.iter_mut().zip(order) {
+        entry[0] = next;
+    }
+    let mut at = 0;
+    let mut row = Vec::new();
+    for _ in 0..BATCHES {
+        row.push(timed(&[(); BATCH], |()| at = table[at as usize][0]));
+    }
+    black_box(at);
+    median(row)
 }
 
 /// Nanoseconds an item.
