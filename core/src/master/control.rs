@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::events::{Reach, ToControl, ToShard};
 use super::tenants::Tenants;
-use super::{Config, Next, PutError, SegmentSpec};
+use super::{Config, Next, Past, PutError, SegmentSpec};
 use crate::id::{MemberId, SegmentId, Term};
 use crate::members::{Change, ClientStatus, Duty, Fences, Members};
 use crate::place::Grants;
@@ -13,8 +13,6 @@ use crate::rng::Rng;
 use crate::space::{self, Grant, NoSpace, Space, Visibility};
 use crate::ticket::Ticket;
 use crate::time::Instant;
-
-use super::Past;
 
 /// Events that wait for `poll` at most; older ones are dropped and counted.
 const MAX_EVENTS: usize = 4_096;

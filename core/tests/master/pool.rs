@@ -83,12 +83,16 @@ impl Pool {
         self.run();
     }
 
-    /// Does what is due now.
-    pub(crate) fn run(&mut self) {
+    /// Does what is due now; says in how many steps.
+    pub(crate) fn run(&mut self) -> usize {
+        let mut steps = 0;
         loop {
             match self.master.poll(self.now) {
-                Next::Wait(Some(due)) if due <= self.now => self.master.handle_timeout(self.now),
-                Next::Wait(_) => break,
+                Next::Wait(Some(due)) if due <= self.now => {
+                    self.master.handle_timeout(self.now);
+                    steps += 1;
+                }
+                Next::Wait(_) => return steps,
                 _ => {}
             }
         }
