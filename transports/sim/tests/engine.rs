@@ -67,6 +67,19 @@ fn a_peer_that_is_dead_on_every_path_fails_soon_and_holds_up_nobody() {
     assert_eq!(outcome, Some(Outcome::Failed { first: Failure::Unreachable, quiet: Quiet::Yes }));
 }
 
+#[test]
+fn a_frozen_peer_is_left_at_the_deadline_and_holds_up_nobody() {
+    let mut lane = Lane::new(Config::default(), &[rail()], 1, 2 << 20);
+    let (frozen, alive) = (lane.peer(pattern(1, 1 << 20)), lane.peer(pattern(2, 1 << 20)));
+    lane.run(millis(1));
+    lane.peers[frozen].frozen = Instant::NEVER;
+    let stuck = lane.submit(&[lane.read(frozen, 0, 0, MIB)], millis(50));
+    let good = lane.submit(&[lane.read(alive, MIB, 0, MIB)], SECOND);
+    assert_eq!(lane.finish(good, millis(20)), Some(Outcome::Done));
+    let outcome = lane.finish(stuck, millis(60));
+    assert_eq!(outcome, Some(Outcome::Failed { first: Failure::Deadline, quiet: Quiet::Yes }));
+}
+
 /// Keeps both rails busy for `time`; gives back how many bytes each moved.
 fn keep_busy(lane: &mut Lane, peer: usize, time: Duration) -> [u64; 2] {
     let before = [lane.bytes_on(0, peer), lane.bytes_on(1, peer)];
@@ -160,6 +173,10 @@ fn under_faults(seed: u64) -> u64 {
         if rng.below(2_500) == 0 {
             lane.peers[peers[rng.below(2) as usize]].ends[rng.below(2) as usize] = None;
         }
+        if rng.below(1_500) == 0 {
+            let until = lane.now + Duration::from_micros(rng.below(60_000));
+            lane.peers[peers[rng.below(2) as usize]].frozen = until;
+        }
         if rng.below(60) == 0 && place < 390 {
             let count = 1 + rng.below(4);
             let transfers: Vec<(Transfer, usize)> = (0..count)
@@ -179,7 +196,7 @@ fn under_faults(seed: u64) -> u64 {
         lane.turn();
         look(&mut lane, &mut watched, &originals, &sources, config, seed);
     }
-    lane.run(millis(60));
+    lane.run(millis(70));
     look(&mut lane, &mut watched, &originals, &sources, config, seed);
     for batch in &watched {
         assert_eq!(batch.ended, 1, "seed {seed}: {:?} ended {} times", batch.batch, batch.ended);
@@ -209,7 +226,7 @@ fn any_transfer(rng: &mut Rng, lane: &Lane, place: u64) -> (Transfer, usize) {
     if rng.below(2) == 0 {
         (lane.read(peer, place * PIECE, other, len), peer)
     } else {
-        // Sources of writes are places that reads do not use: the other half of this piece's neighbours would be.
+        // No read goes to this place, so the source stays what it is.
         (lane.write(peer, place * PIECE, place * PIECE, len), peer)
     }
 }
@@ -280,7 +297,7 @@ fn source_is_fresh(lane: &Lane, transfer: &Transfer, peer: usize, originals: &[V
 
 #[test]
 fn any_faults_end_every_batch_once_in_time_and_truthfully() {
-    for seed in 0..40 {
+    for seed in 0..24 {
         under_faults(seed);
     }
 }

@@ -28,6 +28,8 @@ pub struct Peer {
     pub ends: Vec<Option<SimTransport>>,
     pub block: Block,
     pub target: TargetId,
+    /// Nobody calls its ends before this moment.
+    pub frozen: Instant,
     addresses: Vec<Vec<u8>>,
     descriptions: Vec<Vec<u8>>,
 }
@@ -77,6 +79,7 @@ impl Lane {
             ends: Vec::new(),
             block: Block::from(bytes),
             target: self.engine.add_target(self.now),
+            frozen: self.now,
             addresses: Vec::new(),
             descriptions: Vec::new(),
         };
@@ -126,7 +129,8 @@ impl Lane {
 
     /// One turn of everybody, and a little time.
     pub fn turn(&mut self) {
-        for peer in &mut self.peers {
+        let now = self.now;
+        for peer in self.peers.iter_mut().filter(|peer| peer.frozen.reached(now)) {
             for end in peer.ends.iter_mut().flatten() {
                 end.progress(self.now, WIDE, &mut []);
                 while end.event().is_some() {}
