@@ -72,13 +72,14 @@ impl Leaving {
         Self { id, path, since: None, lost: Lost::NotYet }
     }
 
-    /// Looks whether the owner is done with our memory. Completions go to `ended`.
-    fn look(&mut self, now: Instant, ended: &mut VecDeque<Completion>) -> Look {
+    /// Whether the owner is done with our memory. Completions go to `ended`: those of ops that nobody knows about when it
+    /// takes too long; their memory is held until it is over all the same.
+    fn is_over(&mut self, now: Instant, ended: &mut VecDeque<Completion>) -> bool {
         let since = *self.since.get_or_insert(now);
-        let (quiet, told) = (self.path.is_quiet(), self.lost == Lost::Yes);
-        if quiet && !told {
+        let over = self.path.is_quiet();
+        if over && self.lost == Lost::NotYet {
             self.path.flush();
-        } else if !quiet && !told && now.since(since) >= PATIENCE {
+        } else if self.lost == Lost::NotYet && now.since(since) >= PATIENCE {
             self.lost = Lost::Yes;
             let lost = |flight: &Flight| Completion {
                 id: flight.op.id,
@@ -89,26 +90,8 @@ impl Leaving {
             self.path.done.extend(self.path.flights.iter().map(|(_, flight)| lost(flight)));
         }
         ended.append(&mut self.path.done);
-        match (quiet, told) {
-            (true, true) => Look::Over,
-            (true, false) => Look::Ended,
-            (false, false) if self.lost == Lost::Yes => Look::GivenUp,
-            (false, _) => Look::Waiting,
-        }
+        over
     }
-}
-
-/// How a leaving path is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Look {
-    /// Nothing new.
-    Waiting,
-    /// Its ops ended as lost just now; their memory is still held.
-    GivenUp,
-    /// Its ops ended just now, and its memory is free.
-    Ended,
-    /// Its memory is free; its ops had ended as lost.
-    Over,
 }
 
 impl Shm {
@@ -192,11 +175,11 @@ impl Shm {
     fn see_off(&mut self, now: Instant) {
         let (ended, events) = (&mut self.ended, &mut self.events);
         self.leaving.retain_mut(|leaving| {
-            let look = leaving.look(now, ended);
-            if matches!(look, Look::Ended | Look::GivenUp) {
+            let over = leaving.is_over(now, ended);
+            if over {
                 events.push_back(Event::Down(leaving.id, DownReason::Closed));
             }
-            matches!(look, Look::Waiting | Look::GivenUp)
+            !over
         });
     }
 

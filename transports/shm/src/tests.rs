@@ -415,6 +415,7 @@ fn an_owner_in_the_midst_of_a_step_is_waited_for_and_then_given_up() {
             let statuses: Vec<_> = turn(&mut shm, late).iter().map(|done| done.status).collect();
             assert_eq!(statuses, [Status::Lost; 2]);
             assert!(block.shares() > 1, "the memory of a lost op is held");
+            assert_eq!(events(&mut shm), [], "until the path is down");
             raw.link.board.set(Flag::Busy, 0);
             assert_eq!(turn(&mut shm, late), []);
         }
