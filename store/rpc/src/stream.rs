@@ -21,10 +21,11 @@ thread_local! {
 
 /// No delay for small writes; a peer that the network does not reach any more is found within `silence`.
 pub(crate) fn tune(socket: BorrowedFd<'_>, silence: Duration) -> io::Result<()> {
+    // The kernel counts both in whole seconds.
     let probe = (silence / 6).max(Duration::from_secs(1));
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)?;
-    sockopt::set_tcp_keepidle(socket, silence / 2)?;
+    sockopt::set_tcp_keepidle(socket, (silence / 2).max(Duration::from_secs(1)))?;
     sockopt::set_tcp_keepintvl(socket, probe)?;
     sockopt::set_tcp_keepcnt(socket, 3)?;
     sockopt::set_tcp_user_timeout(socket, u32::try_from(silence.as_millis()).unwrap_or(u32::MAX))?;

@@ -112,7 +112,7 @@ impl Lane {
             }
             if let Err(error) = self.transports[rail].submit(id, ops) {
                 self.engine.handle_refused(now, id, &ops[error.accepted..], reject(error.reason));
-                if error.reason == Reason::Full {
+                if error.reason != Reason::BadRegion {
                     return drove;
                 }
             }

@@ -60,7 +60,7 @@ pub enum Drove {
     Idle,
 }
 
-/// A machine and the order in which its users wait for it. See the [module](self) for the protocol.
+/// A machine and the order in which its users wait for it. The module's own text states the protocol.
 #[derive(Debug)]
 pub struct Seat<D> {
     shared: Mutex<Shared<D>>,
