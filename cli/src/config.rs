@@ -246,7 +246,9 @@ impl fmt::Display for Source {
 
 /// The options of `command` that are settings.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
-    let setting = |option: &&Arg| option.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long));
+    let setting = |option: &&Arg| {
+        !option.is_hide_set() && option.get_long().is_some_and(|long| !NO_SETTINGS.contains(&long))
+    };
     command.get_arguments().filter(setting)
 }
 
