@@ -15,17 +15,20 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use springtide_core::address::HostPort;
-use springtide_core::checksum;
+use springtide_core::checksum::{self, Checksum};
 use springtide_core::error::Code;
-use springtide_core::id::{Incarnation, OpId, SegmentId, Term};
+use springtide_core::id::{Caller, Incarnation, OpId, SegmentId, TenantId, Term};
 use springtide_core::key::Key;
+use springtide_core::master::{Config, Master, Member, Next, PutOptions, SegmentSpec};
+use springtide_core::members::{Fences, Mode};
 use springtide_core::range::Extent;
 use springtide_core::slab::Slab;
+use springtide_core::space::OffsetAllocator;
 use springtide_core::ticket::{Gate, Ticket, TicketKey};
 use springtide_core::time::{Instant, Monotone};
 use springtide_core::wire::frame::{self, Header, Method};
 
-const CHECKS: [fn() -> Option<()>; 5] = [vocabulary, slots, tickets, frames, addresses];
+const CHECKS: [fn() -> Option<()>; 7] = [vocabulary, slots, tickets, frames, addresses, extents, pool];
 
 /// Runs the checks in turn: 0, or the number of the first that failed.
 fn run() -> i32 {
@@ -85,6 +88,35 @@ fn addresses() -> Option<()> {
     let address = HostPort::parse("[2001:db8::1]:9000", 0).ok()?;
     let refused = HostPort::parse("node-a:", 0).err()?;
     holds(address.to_string() == "[2001:db8::1]:9000" && refused.code() == Code::INVALID_PARAMS)
+}
+
+fn extents() -> Option<()> {
+    let mut allocator = OffsetAllocator::new(1 << 20);
+    let (a, first) = allocator.allocate(1_000)?;
+    let (b, second) = allocator.allocate(2_000)?;
+    allocator.free(a, first).ok()?;
+    allocator.free(b, second).ok()?;
+    holds(!a.overlaps(b) && allocator.used() == 0 && allocator.largest_hole() == 1 << 20)
+}
+
+/// A node lends memory, one client puts, another gets.
+fn pool() -> Option<()> {
+    let now = Instant::from_nanos(1);
+    let mut master = Master::new(Config::default(), 1, Term(1), now);
+    for (number, name) in [(1, "node"), (2, "writer"), (3, "reader")] {
+        let key = TicketKey([9; 16]);
+        let member = Member { name, address: "", mode: Mode::Pool, key, fences: Fences::Answers };
+        master.register(now, Incarnation(number), &member).ok()?;
+    }
+    let spec = SegmentSpec { name: "memory", len: 1 << 20, ..SegmentSpec::default() };
+    master.mount(now, Incarnation(1), &spec).ok()?;
+    let caller = |number| Caller { incarnation: Incarnation(number), tenant: TenantId(0), request: 1 };
+    let key = Key::new(b"key").ok()?;
+    let object = master.put_start(now, caller(2), key, 4_096, &PutOptions::default()).ok()?.object;
+    master.put_end(now, caller(2), object, Checksum::Crc32c(7)).ok()?;
+    while !matches!(master.poll(now), Next::Wait(_)) {}
+    let found = master.get(now, caller(3), key).ok()?;
+    holds(found.len == 4_096)
 }
 
 fn holds(condition: bool) -> Option<()> {
