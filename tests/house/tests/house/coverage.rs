@@ -60,8 +60,12 @@ fn check(row: &str) -> Result<(), String> {
     if named.peek().is_none() {
         return Err("what is there stands in a module".to_owned());
     }
-    match named.find(|path| !root().join(path).exists()) {
-        Some(path) => Err(format!("{path} does not exist")),
+    if let Some(path) = named.find(|path| !root().join(path).exists()) {
+        return Err(format!("{path} does not exist"));
+    }
+    let holds = |(path, name): &(&str, &str)| text(path).contains(&format!("fn {name}("));
+    match tests(test).find(|test| !holds(test)) {
+        Some((path, name)) => Err(format!("{path} has no test {name}")),
         None => Ok(()),
     }
 }
@@ -74,6 +78,11 @@ fn cells(row: &str) -> Vec<&str> {
 fn paths(cell: &str) -> impl Iterator<Item = &str> {
     let quoted = cell.split('`').skip(1).step_by(2);
     quoted.map(|path| path.split("::").next().unwrap_or(path)).filter(|path| path.contains('/'))
+}
+
+/// Files and the names of their tests.
+fn tests(cell: &str) -> impl Iterator<Item = (&str, &str)> {
+    cell.split('`').skip(1).step_by(2).filter_map(|path| path.split_once("::"))
 }
 
 /// The ids that a line speaks for: one, or those of a range. None if the first cell is neither.
@@ -117,6 +126,7 @@ fn bad_lines_are_refused() {
     assert_eq!(check("| S0A-008 | feature | `core/src/nowhere.rs` | | planned |"), Ok(()));
     for bad in [
         "| S0A-008 | feature | `core/src/nowhere.rs` | `core/src/lib.rs` | done |",
+        "| S0A-008 | feature | `core/src/lib.rs` | `core/src/error.rs::no_such_test` | done |",
         "| S0A-008 | feature | `core/src/lib.rs` | | done |",
         "| S0A-008 | feature | `core/src/lib.rs` | | soon |",
         "| S0A-08 | feature | `core/src/lib.rs` | | planned |",
