@@ -23,3 +23,4 @@ pub mod progress;
 pub mod reports;
 pub mod signals;
 pub mod size;
+pub mod workload;

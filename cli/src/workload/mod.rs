@@ -1,0 +1,22 @@
+//! Workloads of LLM requests.
+//!
+//! - `trace`: JSON lines, as traces of production systems are published
+
+mod trace;
+
+pub use trace::{Fault, MOST_BLOCKS, TraceError, read};
+
+use serde::Deserialize;
+
+/// A request: the blocks of its input, in order. In a trace, a line of JSON with these names.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
+pub struct Record {
+    /// When it arrives, in milliseconds from the beginning of the workload.
+    pub timestamp: u64,
+    /// How many tokens go in.
+    pub input_length: u32,
+    /// How many tokens come out.
+    pub output_length: u32,
+    /// The blocks of its input. Equal ids stand for equal contents with an equal prefix.
+    pub hash_ids: Vec<u64>,
+}
