@@ -1,9 +1,14 @@
-//! Workloads of LLM requests.
+//! Workloads of LLM requests, and what a prefix cache makes of them.
 //!
 //! - `trace`: JSON lines, as traces of production systems are published
+//! - [`mixes`]: patterns that tell eviction policies apart
+//! - `prefix`: a cache of blocks without bytes or network, driven by the core's own policies
 
+pub mod mixes;
+mod prefix;
 mod trace;
 
+pub use prefix::{Hits, prefix_hits};
 pub use trace::{Fault, MOST_BLOCKS, TraceError, read};
 
 use serde::Deserialize;
