@@ -1,13 +1,16 @@
-//! Workloads of LLM requests, and what a prefix cache makes of them.
+//! Workloads of LLM requests: read from a trace, or generated; and what a prefix cache makes of them.
 //!
 //! - `trace`: JSON lines, as traces of production systems are published
+//! - `conversation`: generated conversations of several turns
 //! - [`mixes`]: patterns that tell eviction policies apart
 //! - `prefix`: a cache of blocks without bytes or network, driven by the core's own policies
 
+mod conversation;
 pub mod mixes;
 mod prefix;
 mod trace;
 
+pub use conversation::generate;
 pub use prefix::{Hits, prefix_hits};
 pub use trace::{Fault, MOST_BLOCKS, TraceError, read};
 
