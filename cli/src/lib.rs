@@ -10,6 +10,7 @@
 pub mod address;
 pub mod args;
 pub mod bench;
+pub mod cluster;
 pub mod commands;
 pub mod config;
 pub mod duration;

@@ -62,6 +62,7 @@ pub enum Command {
     Ls(Ls),
     Rm(Rm),
     Status(Status),
+    Replay(Replay),
     Bench(Bench),
     Config(Config),
 }

@@ -8,9 +8,9 @@ use springtide_core::space::{Handle, MAX_SEGMENT_LEN, OffsetAllocator};
 use springtide_hal_host::clock;
 
 use crate::args::Alloc;
-use crate::commands::measure::{Measurement, Measurements};
 use crate::exit::Failure;
 use crate::output::Out;
+use crate::reports::measure::{Measurement, Measurements};
 
 /// How much larger than its extents the segment is, in per cent: one tenth of it stays free.
 const ROOM: u64 = 112;

@@ -5,6 +5,7 @@ mod figures;
 pub mod objects;
 mod pool;
 pub mod ready;
+pub mod replay;
 pub mod serve;
 pub mod status;
 
@@ -44,6 +45,7 @@ fn run(command: &Command, settings: &Settings) -> Result<(), Failure> {
         Command::Ls(args) => objects::ls(args),
         Command::Rm(args) => objects::rm(args),
         Command::Status(args) => status::run(args),
+        Command::Replay(args) => replay::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Config(args) => config::run(args, settings),
     }

@@ -1,9 +1,8 @@
 //! Connecting to a running pool.
 
 use core::future::Future;
+use core::net::SocketAddr;
 use core::time::Duration;
-use std::net::SocketAddr;
-
 use springtide::{Client, ClientConfig, Error, Runtime, Tokio, Transports, transports};
 
 use crate::args::Connect;
@@ -26,16 +25,6 @@ impl Pool {
             Unreachable::Failure(failure) => failure,
             Unreachable::Error(error) => {
                 Failure::refused(format_args!("cannot talk to the master at {}", args.master), error.code())
-            }
-        })
-    }
-
-    /// Connects to a master at an address that is known to be one.
-    pub(crate) fn at(master: SocketAddr, timeout: Duration) -> Result<Self, Failure> {
-        Self::with(vec![master], timeout, ClientConfig::new).map_err(|error| match error {
-            Unreachable::Failure(failure) => failure,
-            Unreachable::Error(error) => {
-                Failure::new(format_args!("cannot talk to the master at {master}: {error}"))
             }
         })
     }

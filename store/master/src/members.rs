@@ -27,8 +27,11 @@ pub(crate) fn register(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         fences: if request.fences { Fences::Answers } else { Fences::Time },
     };
     let registered = state.master.register(call.now, caller.incarnation, &member);
-    if registered.is_ok() {
-        tracing::info!(name = request.name, address = request.address, "member registered");
+    match registered {
+        // Clients come and go all the time; nodes are worth a line.
+        Ok(_) if request.address.is_empty() => tracing::debug!(name = request.name, "client registered"),
+        Ok(_) => tracing::info!(name = request.name, address = request.address, "node registered"),
+        Err(error) => tracing::warn!(name = request.name, %error, "a member was refused"),
     }
     let registered = registered.map(|registered| wire::Registered {
         ticket_key: registered.ticket_key,

@@ -72,13 +72,13 @@ impl Service for MasterService {
 
 fn log_status(status: ClientStatus, incarnation: Incarnation) {
     match status {
-        ClientStatus::Healthy => tracing::info!(%incarnation, "member is healthy"),
+        ClientStatus::Healthy => tracing::debug!(%incarnation, "member is healthy"),
         ClientStatus::Disconnected => {
             tracing::warn!(%incarnation, "member is silent; its segments are hidden")
         }
         ClientStatus::Crashed => {
             tracing::warn!(%incarnation, "member counts as crashed; its segments are dropped")
         }
-        ClientStatus::Undefined => tracing::info!(%incarnation, "member is gone"),
+        ClientStatus::Undefined => tracing::debug!(%incarnation, "member is gone"),
     }
 }

@@ -1,7 +1,6 @@
 //! `springtide replay`.
 
 mod content;
-mod report;
 mod worker;
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -12,19 +11,17 @@ use springtide::core::checksum::stored_len;
 use springtide::core::evict::Kind;
 use springtide::core::range::granules;
 use springtide::core::time::Instant;
-use springtide::{Client, Runtime, Tokio};
+use springtide::{Runtime, Tokio};
 
-use self::report::Around;
-pub use self::report::Replayed;
-pub(crate) use self::report::ratio;
-use self::worker::{Tally, Worker};
+use self::worker::Worker;
 use super::pool::{Pool, failed};
 use super::serve;
-use crate::args;
+use crate::args::{self, Connect};
 use crate::cluster::{Cluster, Plan};
 use crate::exit::Failure;
 use crate::output::Out;
 use crate::progress::{Progress, Unit};
+use crate::reports::replay::{Circumstances, ReplayReport, Tally};
 use crate::signals::Stop;
 use crate::workload::{self, Record};
 
@@ -39,36 +36,39 @@ pub fn run(args: &args::Replay) -> Result<(), Failure> {
     let stop = Stop::install()?;
     let policy = args.policy.as_deref().map(serve::policy).transpose()?;
     let requests = load(args)?;
-    let cluster = match &args.master {
+    let cluster = match args.master {
         Some(_) => None,
         None => Some(start(args, policy)?),
     };
-    let master = match (&args.master, &cluster) {
-        (Some(master), _) => master.resolve()?[0],
-        (None, Some(cluster)) => cluster.master(),
-        (None, None) => return Err(Failure::new("there is no master")),
-    };
-    let lru = cluster.as_ref().map(|_| lru(args, &requests));
-    let pool = Pool::at(master, TIMEOUT)?;
-    let before = pool.run(pool.client().figures()).map_err(|error| failed("status", &error))?;
-    let progress = Progress::new("requests", requests.len() as u64, Unit::Items, args.json.format());
+    let master = args.master.as_ref().or_else(|| cluster.as_ref().map(Cluster::master));
+    let Some(master) = master.cloned() else { return Err(Failure::new("there is no master")) };
+    let lru_hits = lru_hits(args, &requests);
+    let tenant = springtide::core::key::DEFAULT_TENANT.to_owned();
+    let pool = Pool::connect(&Connect { master, tenant, timeout: TIMEOUT })?;
+    let evicted = || pool.run(pool.client().figures()).map(|figures| figures.evicted);
+    let before = evicted().map_err(|error| failed("status", &error))?;
     let begun = pool.runtime().now();
-    let tally = drive(&pool, args, requests, stop.flag(), &progress)?;
-    let seconds = pool.runtime().now().since(begun).as_secs_f64();
-    let after = pool.run(pool.client().figures()).map_err(|error| failed("status", &error))?;
+    let tally = drive(&pool, args, requests, &stop)?;
+    let took = pool.runtime().now().since(begun);
+    let evicted = evicted().map_err(|error| failed("status", &error))?.saturating_sub(before);
     pool.close();
-    let evicted = after.evicted.saturating_sub(before.evicted);
-    let around = Around { block: args.block.0, workers: args.concurrency, lru, evicted, seconds };
-    let replayed = Replayed::new(tally, &around);
-    drop(progress);
     cluster.map_or(Ok(()), Cluster::stop)?;
-    Out::stdout(args.json.format()).report(&replayed)?;
-    match replayed {
+    let policy = cluster_policy(args, policy);
+    let report = ReplayReport::new(
+        &tally,
+        Circumstances { took, lru_hits, evicted, policy, workers: args.concurrency },
+    );
+    Out::stdout(args.json.format()).report(&report)?;
+    match report {
         _ if stop.asked() => Err(Failure::interrupted()),
-        Replayed { verify_errors: 1.., .. } => Err(Failure::new("blocks with wrong bytes were read")),
-        Replayed { errors: 1.., first_error: Some(error), .. } => Err(Failure::new(error)),
+        ReplayReport { verify_errors: 1.., .. } => Err(Failure::new("blocks with wrong bytes were read")),
+        ReplayReport { first_error: Some(error), .. } => Err(Failure::new(error)),
         _ => Ok(()),
     }
+}
+
+fn cluster_policy(args: &args::Replay, policy: Option<Kind>) -> Option<String> {
+    args.master.is_none().then(|| policy.unwrap_or_default().to_string())
 }
 
 fn load(args: &args::Replay) -> Result<Vec<Record>, Failure> {
@@ -80,7 +80,7 @@ fn load(args: &args::Replay) -> Result<Vec<Record>, Failure> {
 }
 
 fn start(args: &args::Replay, policy: Option<Kind>) -> Result<Cluster, Failure> {
-    let mut plan = Plan::new(args.nodes, args.memory)?;
+    let mut plan = Plan::new(args.nodes.into(), args.memory)?;
     plan.master = vec!["--lease".into(), LEASE.into()];
     if let Some(policy) = policy {
         plan.master.extend(["--policy".into(), policy.to_string()]);
@@ -88,13 +88,12 @@ fn start(args: &args::Replay, policy: Option<Kind>) -> Result<Cluster, Failure> 
     Cluster::start(plan)
 }
 
-/// What the same requests would hit in a pool of this size under LRU.
-fn lru(args: &args::Replay, requests: &[Record]) -> f64 {
+/// How many blocks of the same requests LRU would read from as much memory.
+fn lru_hits(args: &args::Replay, requests: &[Record]) -> u64 {
     let each = stored_len(args.block.0).and_then(granules).unwrap_or(u64::MAX);
-    let blocks = u64::from(args.nodes) * (args.memory.0 / each);
+    let blocks = u64::from(args.nodes).saturating_mul(args.memory.0 / each);
     let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
-    let hits = workload::prefix_hits(Kind::Lru, blocks, requests);
-    ratio(hits.hits, hits.references)
+    workload::prefix_hits(Kind::Lru, blocks, requests).hits
 }
 
 /// What the workers share: the requests that are left.
@@ -103,6 +102,7 @@ struct Queue {
     stop: Arc<AtomicBool>,
     begun: Instant,
     speed: Option<f64>,
+    progress: Progress,
 }
 
 impl Queue {
@@ -120,26 +120,22 @@ impl Queue {
     }
 }
 
-fn drive(
-    pool: &Pool,
-    args: &args::Replay,
-    requests: Vec<Record>,
-    stop: Arc<AtomicBool>,
-    progress: &Progress,
-) -> Result<Tally, Failure> {
+fn drive(pool: &Pool, args: &args::Replay, requests: Vec<Record>, stop: &Stop) -> Result<Tally, Failure> {
     let runtime = pool.runtime().clone();
+    let progress = Progress::new("requests", requests.len() as u64, Unit::Items, args.json.format());
     let requests = Mutex::new(requests.into_iter());
-    let queue = Arc::new(Queue { requests, stop, begun: runtime.now(), speed: args.speed });
+    let queue = Queue { requests, stop: stop.flag(), begun: runtime.now(), speed: args.speed, progress };
+    let queue = Arc::new(queue);
     let total = Arc::new(Mutex::new(Tally::default()));
     let mut tasks = Vec::new();
     for _ in 0..args.concurrency {
         let worker = Worker::new(pool.client().clone(), runtime.clone(), args.block.0);
         let worker = worker.map_err(|error| failed("memory for a worker", &error))?;
-        let work = serve_queue(worker, runtime.clone(), Arc::clone(&queue), progress.clone());
+        let work = serve_queue(worker, runtime.clone(), Arc::clone(&queue));
         let total = Arc::clone(&total);
         tasks.push(runtime.spawn(async move {
             let tally = work.await;
-            total.lock().unwrap_or_else(PoisonError::into_inner).merge(tally);
+            total.lock().unwrap_or_else(PoisonError::into_inner).merge(&tally);
         }));
     }
     runtime.block_on(async {
@@ -151,13 +147,13 @@ fn drive(
     Ok(tally)
 }
 
-async fn serve_queue(mut worker: Worker, runtime: Tokio, queue: Arc<Queue>, progress: Progress) -> Tally {
+async fn serve_queue(mut worker: Worker, runtime: Tokio, queue: Arc<Queue>) -> Tally {
     while let Some((record, due)) = queue.next() {
         if queue.speed.is_some() {
             runtime.timer(due).await;
         }
         worker.request(&record.hash_ids).await;
-        progress.advance(1);
+        queue.progress.add(1);
     }
     worker.tally
 }

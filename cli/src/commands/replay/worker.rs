@@ -1,59 +1,14 @@
 //! One request after another: reads the longest prefix of resident blocks, stores the rest.
 
-use core::time::Duration;
-
 use springtide::{Client, Code, Error, Memory, Piece, Presence, PutOptions, Runtime, Tokio};
 
 use super::content;
-use crate::latency::Latencies;
+use crate::reports::replay::Tally;
 
 /// Blocks that one call moves.
 pub(super) const BATCH: usize = 64;
 
-/// What one worker did.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) requests: u64,
-    pub(super) blocks: u64,
-    pub(super) hits: u64,
-    pub(super) stored: u64,
-    /// Blocks that somebody else had stored meanwhile.
-    pub(super) raced: u64,
-    /// Blocks that were not stored for want of space.
-    pub(super) refused: u64,
-    pub(super) verify_errors: u64,
-    pub(super) errors: u64,
-    pub(super) first_error: Option<String>,
-    /// One entry a call: up to [`BATCH`] blocks of one request.
-    pub(super) get: Latencies,
-    pub(super) put: Latencies,
-    /// Time spent on making and comparing contents, which is no part of the calls.
-    pub(super) content: Duration,
-}
-
-impl Tally {
-    pub(super) fn merge(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.blocks += other.blocks;
-        self.hits += other.hits;
-        self.stored += other.stored;
-        self.raced += other.raced;
-        self.refused += other.refused;
-        self.verify_errors += other.verify_errors;
-        self.errors += other.errors;
-        self.first_error = self.first_error.take().or(other.first_error);
-        self.get.merge(&other.get);
-        self.put.merge(&other.put);
-        self.content += other.content;
-    }
-
-    fn note(&mut self, what: &str, error: &Error) {
-        self.errors += 1;
-        self.first_error.get_or_insert_with(|| format!("{what}: {error}"));
-    }
-}
-
-/// A worker: a client, and registered memory for one batch.
+/// A client, and registered memory for one batch.
 pub(super) struct Worker {
     client: Client<Tokio>,
     runtime: Tokio,
@@ -91,13 +46,18 @@ impl Worker {
         }
     }
 
+    fn note(&mut self, what: &str, error: &Error) {
+        self.tally.errors += 1;
+        self.tally.first_error.get_or_insert_with(|| format!("{what}: {error}"));
+    }
+
     /// How many blocks from the front on are there.
     async fn resident(&mut self, blocks: &[u64]) -> usize {
         let keys: Vec<_> = blocks.iter().map(|&id| content::key(id)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let present = self.client.exists_batch(&keys).await;
         if let Some(Err(error)) = present.first() {
-            self.tally.note("exists", error);
+            self.note("exists", error);
         }
         present.iter().take_while(|present| matches!(present, Ok(Presence::Present))).count()
     }
@@ -114,24 +74,19 @@ impl Worker {
         let results = self.client.get_pieces(&pieces).await;
         self.tally.get.record(self.runtime.now().since(begun));
         drop(pieces);
-        let mut read = 0;
-        let mut prefix = true;
+        let mut prefix = 0;
         for (place, (result, &id)) in results.iter().zip(batch).enumerate() {
             match result {
                 Ok(bytes) => {
                     self.check(place, id, *bytes);
-                    read += usize::from(prefix);
+                    prefix += usize::from(prefix == place);
                 }
                 // Evicted between looking and reading: the prefix ends here.
-                Err(error) => {
-                    prefix = false;
-                    if error.code() != Code::OBJECT_NOT_FOUND {
-                        self.tally.note("get", error);
-                    }
-                }
+                Err(error) if error.code() == Code::OBJECT_NOT_FOUND => {}
+                Err(error) => self.note("get", error),
             }
         }
-        read
+        prefix
     }
 
     fn check(&mut self, place: usize, id: u64, bytes: u64) {
@@ -139,6 +94,7 @@ impl Worker {
         let read = self.memory.read(place as u64 * self.block, &mut self.scratch);
         let good = bytes == self.block && read.is_ok() && content::is(id, &self.scratch);
         self.tally.verify_errors += u64::from(!good);
+        self.tally.bytes_read += bytes;
         self.tally.content += self.runtime.now().since(begun);
     }
 
@@ -148,7 +104,7 @@ impl Worker {
         for (place, &id) in batch.iter().enumerate() {
             content::fill(id, &mut self.scratch);
             if let Err(error) = self.memory.write(place as u64 * self.block, &self.scratch) {
-                self.tally.note("put", &error);
+                self.note("put", &error);
                 return false;
             }
         }
@@ -166,13 +122,14 @@ impl Worker {
         let mut room = true;
         for result in &results {
             match result {
-                Ok(()) => self.tally.stored += 1,
-                Err(error) if error.code() == Code::OBJECT_ALREADY_EXISTS => self.tally.raced += 1,
+                Ok(()) => self.tally.bytes_written += self.block,
+                // Another worker stored it meanwhile.
+                Err(error) if error.code() == Code::OBJECT_ALREADY_EXISTS => {}
                 Err(error) if error.code() == Code::NO_AVAILABLE_HANDLE => {
-                    self.tally.refused += 1;
+                    self.tally.not_stored += 1;
                     room = false;
                 }
-                Err(error) => self.tally.note("put", error),
+                Err(error) => self.note("put", error),
             }
         }
         room
