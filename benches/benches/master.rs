@@ -2,7 +2,7 @@
 //!
 //! For each number of objects (10 000 and 1 000 000 unless told otherwise) a pool of four segments is filled with
 //! values of 4 KiB under keys of 40 bytes, then commands on random keys are timed in batches of 1 024; the table shows
-//! the median batch. A put is two commands, start and end; `put when full` is a put that has to evict. Memory is what
+//! the median batch; `get in batches` announces 64 keys at a time ([`Master::warm`]). A put is two commands, start and end; `put when full` is a put that has to evict. Memory is what
 //! the process grew by while it was filled, less the keys' own bytes. `longest` is the longest single command while
 //! the pool was filled: it is filled twice in the same way, and of each command the shorter time counts, so that what
 //! the machine did meanwhile is mostly left out. `random read` is what one dependent read costs in a table of 200 bytes
@@ -147,6 +147,7 @@ impl Bench {
             rows[4].push(timed(&names, |name| objects.push(self.start(name))));
             rows[5].push(timed(&objects, |&object| self.end(object)));
         }
+        let batch = self.batches();
         let labels = ["exists", "get", "get of nothing", "remove", "put start", "put end"];
         let mut sum = 0.0;
         for (label, row) in labels.into_iter().zip(rows) {
@@ -155,7 +156,26 @@ impl Bench {
             sum += median;
         }
         println!("  {:<16} {:>6.0} ns", "mean", sum / labels.len() as f64);
+        println!("  {:<16} {:>6.0} ns", "get in batches", batch);
         println!("  {:<16} {:>6.0} ns", "put when full", self.put_when_full());
+    }
+
+    /// Nanoseconds of a get in batches of 64 that are announced.
+    fn batches(&mut self) -> f64 {
+        let mut row = Vec::new();
+        for _ in 0..BATCHES {
+            let names = self.names();
+            let keys: Vec<Key<'_>> = names.iter().map(key).collect();
+            let batches: Vec<&[Key<'_>]> = keys.chunks(64).collect();
+            let a_batch = timed(&batches, |keys| {
+                self.master.warm(CALLER, keys);
+                for &key in *keys {
+                    black_box(self.master.get(NOW, CALLER, key).is_ok());
+                }
+            });
+            row.push(a_batch / 64.0);
+        }
+        median(row)
     }
 
     /// Nanoseconds of a start and an end, when each start evicts.

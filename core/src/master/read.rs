@@ -24,6 +24,12 @@ impl Master {
         Ok(found)
     }
 
+    /// Brings what look-ups of `keys` will read nearer. On a large pool a look-up waits for memory most of its time; a
+    /// batch that is announced here first waits once for many keys. Changes nothing, and may be left out.
+    pub fn warm(&self, caller: Caller, keys: &[Key<'_>]) {
+        core::hint::black_box(self.shard.warm(caller.tenant, keys));
+    }
+
     /// Whether a key is there. Probes change nothing unless they ask to (case 13).
     pub fn exists(&mut self, now: Instant, caller: Caller, key: Key<'_>, probe: Probe) -> Existence {
         let now = self.clock.observe(now);

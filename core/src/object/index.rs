@@ -86,6 +86,13 @@ impl Index {
         }
     }
 
+    /// The entry with which a search for `hash` begins: a read without a branch that depends on it, so that several
+    /// of them overlap.
+    #[inline]
+    pub(crate) fn first(&self, hash: u64) -> u64 {
+        self.pages[self.page_of(hash)].entries[home(hash) as usize]
+    }
+
     /// Enters `slot` under `hash`. The caller knows that it is not there.
     pub(crate) fn insert(&mut self, hash: u64, slot: u32) -> Result<(), IndexFull> {
         let mut page = self.page_of(hash);

@@ -96,6 +96,15 @@ fn missing_and_unfinished_keys_have_their_own_answers() {
         .map(|n| pool.get(&format!("k{n}")).map_or_else(|error| error.code().number(), |_| 0))
         .collect();
     assert_eq!(codes, [0, 0, 0, -704, 0, -703, 0, -704, 0, 0]);
+    // A batch that was announced meets the same, and announcing changes nothing.
+    let before = pool.master.digest();
+    let names: Vec<String> = (0..100).map(|n| format!("k{n}")).collect();
+    let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
+    let caller = pool.caller(3);
+    pool.master.warm(caller, &keys);
+    pool.master.warm(caller, &[]);
+    assert_eq!(pool.master.digest(), before);
+    assert_eq!((pool.get("k0"), pool.get("k3")), (Ok(100), Err(GetError::NotFound)));
 }
 
 /// Case 10: a writer dies between start and end.

@@ -8,6 +8,7 @@ mod objects;
 mod replicas;
 mod seats;
 mod victims;
+mod warm;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

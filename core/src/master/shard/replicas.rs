@@ -38,6 +38,11 @@ impl Replicas {
         self.vacant = number;
     }
 
+    #[inline]
+    pub(super) fn get(&self, number: u32) -> Option<&Replica> {
+        self.pool.get(number)
+    }
+
     /// The replicas of `object`, in the order of their placement.
     #[inline]
     pub(super) fn of(&self, object: &Object) -> impl Iterator<Item = (u32, &Replica)> {
