@@ -8,13 +8,13 @@
 //! loops (worth grows with age, so the newest go first) and for memoryless streams (the rate).
 
 /// Classes of lives.
-pub(super) const CLASSES: usize = 6;
+pub(super) const CLASSES: usize = 8;
 /// Octave of the first band that is told apart; younger lives share band 0.
 const FIRST: u32 = 4;
 const OCTAVES: usize = 32;
 const BANDS: usize = 1 + 4 * OCTAVES;
 /// Lives in a counter before old ones begin to weigh less.
-const ENOUGH: u32 = 1 << 15;
+const ENOUGH: u32 = 1 << 16;
 /// Lives that a class borrows from all classes together, and these from "any age is as likely on a log scale".
 const BORROWED: u64 = 8;
 /// One, as a probability.
@@ -84,9 +84,9 @@ impl Curves {
         *ended = ended.saturating_add(1);
     }
 
-    /// What keeping an entry of `class` that was last used at `used` is worth.
-    pub(super) fn worth(&self, class: u8, used: u64) -> u64 {
-        self.worth[class as usize][band(self.now - used)]
+    /// What keeping an entry of `class` that was last used `age` calls ago is worth.
+    pub(super) fn worth(&self, class: u8, age: u64) -> u64 {
+        self.worth[class as usize][band(age)]
     }
 
     /// One call passed. A quarter of an octave's length at a time, lives move from band to band.

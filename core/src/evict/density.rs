@@ -12,7 +12,7 @@ use super::{Keep, Policy, Removed};
 /// Keeps what is worth most, by what came back so far. There is nothing to tune.
 ///
 /// Entries are sorted into a few classes, each a list by last use: by how often they were used (once, twice, three
-/// times, more), and those used once by what the order of calls tells about them: whether they were stored after other
+/// times, more in powers of two), and those used once by what the order of calls tells: whether they were stored after other
 /// entries had been read (the new end of a known chain of prefixes), and whether they were the last stored before the
 /// next read (the end of a chain, which seldom comes back). What each class is worth at each age is learned, also from
 /// entries that were given up; whether these distinctions mean anything is learned with it. The victim is the entry
@@ -65,9 +65,11 @@ impl Default for Tip {
 struct Node {
     link: Link,
     tag: u32,
-    /// When it was last used: 48 bits, in two parts to save space.
+    /// When it was last used: 40 bits, in two parts to save space.
     used: u32,
-    used_high: u16,
+    used_high: u8,
+    /// Uses since it was stored, up to [`MANY`].
+    uses: u8,
     class: u8,
     place: Place,
 }
@@ -96,7 +98,8 @@ const ALONE: u8 = 0;
 const CHAIN_END: u8 = 2;
 /// Used twice, three times, more often.
 const TWICE: u8 = 3;
-const OFTEN: u8 = 5;
+const OFTEN: u8 = 7;
+const MANY: u8 = 16;
 
 impl Linked for Node {
     fn link(&self) -> Link {
@@ -113,17 +116,33 @@ impl Node {
         u64::from(self.used_high) << 32 | u64::from(self.used)
     }
 
+    /// Calls since the last use; right as long as they are fewer than 2⁴⁰.
+    fn age(&self, now: u64) -> u64 {
+        now.wrapping_sub(self.used()) & ((1 << 40) - 1)
+    }
+
     fn use_at(&mut self, now: u64) {
-        (self.used, self.used_high) = (now as u32, (now >> 32) as u16);
+        (self.used, self.used_high) = (now as u32, (now >> 32) as u8);
     }
 }
 
-/// The class after one more use.
-const fn next(class: u8) -> u8 {
+/// The class of entries that were used so often: two, three, up to seven, up to fifteen, more.
+const fn class_of(uses: u8) -> u8 {
+    match uses {
+        0..=2 => TWICE,
+        3 => TWICE + 1,
+        4..8 => TWICE + 2,
+        8..MANY => TWICE + 3,
+        _ => OFTEN,
+    }
+}
+
+/// The fewest uses that lead to `class`.
+const fn uses_of(class: u8) -> u8 {
     match class {
-        OFTEN => OFTEN,
-        TWICE.. => class + 1,
-        _ => TWICE,
+        ..TWICE => 1,
+        OFTEN => MANY,
+        _ => [2, 3, 4, 8][(class - TWICE) as usize],
     }
 }
 
@@ -193,7 +212,8 @@ impl Density {
             let newest = if tip.slot == NONE { newest } else { tip.slot };
             for slot in [oldest, newest] {
                 let node = &self.nodes[slot];
-                let key = (self.curves.worth(node.class, node.used()), node.used());
+                let age = node.age(self.curves.now());
+                let key = (self.curves.worth(node.class, age), u64::MAX - age);
                 if least.is_none_or(|(other, _)| key < other) {
                     least = Some((key, slot));
                 }
@@ -215,14 +235,15 @@ impl Policy for Density {
         }
         self.settle(Last::Stored(slot));
         let (now, tag) = (self.curves.now(), tag(fingerprint));
-        let class = match self.memory.take(tag, now) {
+        let (class, uses) = match self.memory.take(tag, now) {
             Some(Note { class, age }) => {
                 self.curves.end(class, age);
-                next(class)
+                let uses = MANY.min(uses_of(class) + 1);
+                (class_of(uses), uses)
             }
-            None => ALONE + u8::from(self.reads > 1),
+            None => (ALONE + u8::from(self.reads > 1), 1),
         };
-        self.nodes[slot] = Node { tag, class, ..Node::default() };
+        self.nodes[slot] = Node { tag, class, uses, ..Node::default() };
         self.nodes[slot].use_at(now);
         self.push(slot);
         self.run.len += 1;
@@ -244,8 +265,9 @@ impl Policy for Density {
         self.unlink(slot);
         let now = self.curves.now();
         let node = &mut self.nodes[slot];
-        self.curves.end(node.class, now - node.used());
-        node.class = next(node.class);
+        self.curves.end(node.class, node.age(now));
+        node.uses = MANY.min(node.uses + 1);
+        node.class = class_of(node.uses);
         node.use_at(now);
         self.curves.begin(node.class);
         self.push(slot);

@@ -11,9 +11,9 @@ const LEAST_BUCKETS: u32 = 1 << 12;
 /// Bits of the fingerprint that a note keeps. An unknown entry is taken for a known one in `WAYS` of 2¹³ cases.
 const MARK_BITS: u32 = 13;
 const MARK: u16 = (1 << MARK_BITS) - 1;
-/// From this class on, entries were used more than once: they are remembered four times (two bits) as long.
+/// From this class on, entries were used more than once: they are remembered twice (one bit) as long.
 const PROVEN: u8 = 3;
-const PROVEN_STAYS: u32 = 2;
+const PROVEN_STAYS: u32 = 1;
 /// A table of two to so many buckets keeps times exactly; one twice as long, in units of two, and so on. So 16 bits hold
 /// eight calls for each note of the table before they wrap.
 const EXACT_BITS: u32 = 9;
