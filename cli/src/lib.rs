@@ -4,6 +4,7 @@
 //! - [`commands`], [`bench`]: what each command does
 //! - [`size`], [`duration`], [`fraction`], [`address`]: values as people write them
 //! - [`output`], [`progress`], [`logging`], [`exit`]: what people and programs get to see
+//! - [`workload`]: requests, read from a trace or generated
 //! - [`signals`], [`latency`], [`process`]: tools of the commands
 #![forbid(unsafe_code)]
 

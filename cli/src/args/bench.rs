@@ -24,6 +24,7 @@ pub struct Bench {
 #[allow(missing_docs, reason = "the help of a command stands at its arguments")]
 pub enum Measure {
     Alloc(Alloc),
+    Evict(Evict),
 }
 
 /// Metadata commands against a master: puts and gets without bytes.

@@ -1,6 +1,7 @@
 //! `springtide bench`: the load generator.
 
 pub mod alloc;
+pub mod evict;
 
 use crate::args::{Bench, Measure};
 use crate::exit::Failure;
@@ -9,5 +10,6 @@ use crate::exit::Failure;
 pub fn run(args: &Bench) -> Result<(), Failure> {
     match &args.what {
         Measure::Alloc(args) => alloc::run(args),
+        Measure::Evict(args) => evict::run(args),
     }
 }

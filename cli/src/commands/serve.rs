@@ -125,7 +125,7 @@ fn rules(args: &args::Master) -> Result<MasterRules, Failure> {
 }
 
 /// The eviction policy of this name.
-pub(super) fn policy(name: &str) -> Result<Kind, Failure> {
+pub(crate) fn policy(name: &str) -> Result<Kind, Failure> {
     name.parse().map_err(|error| Failure::usage(format_args!("--policy {name:?}: {error}")))
 }
 
