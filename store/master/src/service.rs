@@ -50,7 +50,7 @@ impl State {
         loop {
             match self.master.poll(now) {
                 Next::Status { incarnation, status, .. } => log_status(status, incarnation),
-                Next::SegmentGone { segment, .. } => tracing::warn!(%segment, "segment is gone"),
+                Next::SegmentGone { segment, .. } => tracing::info!(%segment, "segment left the pool"),
                 Next::Wait(due) => return due.unwrap_or(Instant::NEVER).max(now),
             }
         }
