@@ -16,7 +16,9 @@ use std::time::Instant as Clock;
 use springtide_core::checksum::Checksum;
 use springtide_core::id::{Caller, Incarnation, ObjectId, TenantId, Term};
 use springtide_core::key::Key;
-use springtide_core::master::{Config, Force, MILLION, Master, Member, Probe, PutOptions, SegmentSpec};
+use springtide_core::master::{
+    Config, Force, MILLION, Master, Member, Probe, PutOptions, SegmentSpec, Written,
+};
 use springtide_core::members::{Fences, Mode};
 use springtide_core::rng::{Rng, mix};
 use springtide_core::ticket::TicketKey;
@@ -116,7 +118,9 @@ impl Bench {
     }
 
     fn end(&mut self, object: ObjectId) {
-        self.master.put_end(NOW, CALLER, object, Checksum::Crc32c(1)).expect("the put has begun");
+        self.master
+            .put_end(NOW, CALLER, object, Written::all(Checksum::Crc32c(1)))
+            .expect("the put has begun");
     }
 
     /// Distinct random keys, that are there.
@@ -187,7 +191,9 @@ impl Bench {
         let mut put = |name: &Name| {
             let started = self.master.put_start(later, CALLER, key(name), LEN, &PutOptions::default());
             let object = started.expect("something can go").object;
-            self.master.put_end(later, CALLER, object, Checksum::Crc32c(1)).expect("the put has begun");
+            self.master
+                .put_end(later, CALLER, object, Written::all(Checksum::Crc32c(1)))
+                .expect("the put has begun");
         };
         fresh.by_ref().take(8 * BATCH).for_each(|name| put(&name));
         let mut row = Vec::new();

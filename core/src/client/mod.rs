@@ -9,7 +9,7 @@ mod put;
 mod range;
 
 pub use get::{Gets, NextGet, Read, ReadEnd};
-pub use put::{NextPut, Puts, Write, WriteEnd};
+pub use put::{Ending, Granted, NextPut, Puts, Write, WriteEnd};
 pub use range::{Cover, cover};
 
 /// How often one item is asked for anew before its last error stands.

@@ -7,7 +7,7 @@ use super::ATTEMPTS;
 use crate::error::Code;
 use crate::id::{ObjectId, Term};
 use crate::time::{Instant, less_drift};
-use crate::wire::message::{Abandoned, Grant, Placement, Refusal};
+use crate::wire::message::{Abandoned, Failed, Grant, Placement, Refusal};
 
 /// A batch of writes on its way: one item a key (S0A-059). Stages: start, write every replica, end or abort.
 #[derive(Clone, Debug)]
@@ -83,6 +83,28 @@ pub struct Write {
     pub term: Term,
     /// When writing must have ended, by our clock.
     pub until: Instant,
+}
+
+/// One put to end.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// Which item.
+    pub item: usize,
+    /// Its object.
+    pub object: ObjectId,
+    /// Where it was not written.
+    pub failed: Failed,
+    /// How its extents were granted, and so which call ends it.
+    pub granted: Granted,
+}
+
+/// How a put came by its extents.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Granted {
+    /// By its start: it ends with its object alone.
+    ByStart,
+    /// Ahead, without a key: it ends with its key.
+    Ahead,
 }
 
 /// How writing one replica ended.
@@ -217,10 +239,14 @@ impl Puts {
         }
     }
 
-    /// The items to end, with the object, which replicas were written, and whether the extent was granted ahead.
-    pub fn ending(&self) -> impl Iterator<Item = (usize, ObjectId, u8, bool)> {
+    /// The items to end.
+    pub fn ending(&self) -> impl Iterator<Item = Ending> {
         self.in_state(State::End).filter_map(|(item, it)| {
-            it.grant.as_ref().map(|grant| (item, grant.object, it.written, it.ahead))
+            let grant = it.grant.as_ref()?;
+            let unwritten = grant.replicas.iter().enumerate().filter(|(i, _)| it.written & (1 << i) == 0);
+            let failed = unwritten.map(|(_, to)| to.segment).collect();
+            let granted = if it.ahead { Granted::Ahead } else { Granted::ByStart };
+            Some(Ending { item, object: grant.object, failed, granted })
         })
     }
 
@@ -335,7 +361,7 @@ mod tests {
         granted(&mut puts, 0, 2);
         puts.handle_write(NOW, 0, 0, WriteEnd::Failed);
         puts.handle_write(NOW, 0, 1, WriteEnd::Good);
-        assert_eq!(puts.ending().next().unwrap().2, 0b10);
+        assert_eq!(puts.ending().next().unwrap().failed, [SegmentId::new(0, NonZeroU32::MIN)]);
     }
 
     #[test]
@@ -365,7 +391,7 @@ mod tests {
         let mut puts = Puts::new(1);
         puts.use_reserved(0, grant(1), Term(1), NOW + WRITE);
         puts.handle_write(NOW, 0, 0, WriteEnd::Good);
-        assert!(puts.ending().next().unwrap().3);
+        assert_eq!(puts.ending().next().unwrap().granted, Granted::Ahead);
         puts.handle_ended(0, Err(Refusal::new(Code::OBJECT_NOT_FOUND)));
         assert_eq!(puts.next(), NextPut::Start);
         granted(&mut puts, 0, 1);

@@ -115,6 +115,8 @@ errors! {
         NoKey => INVALID_WRITE, "this extent was granted ahead; publish it under a key";
         /// A checksum with block sums, but no room for them was asked for.
         Sums => INVALID_PARAMS, "no room for block sums was asked for at the start";
+        /// No replica was written: abort it.
+        Nothing => INVALID_WRITE, "no replica was written; abort the put and start it again";
     }
 
     /// Why an extent granted ahead was not published. It stays reserved, except when it is gone.
@@ -131,6 +133,8 @@ errors! {
         Len => INVALID_PARAMS, "the value is longer than the extent";
         /// A checksum with block sums, but no room for them.
         Sums => INVALID_PARAMS, "the extent has no room for the value's block sums";
+        /// No replica was written: abort it.
+        Nothing => INVALID_WRITE, "no replica was written; abort the put and start it again";
         /// The master holds as many objects as it may.
         Full => BUSY, "the master holds as many objects as it may";
     }

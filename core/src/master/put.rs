@@ -2,8 +2,8 @@
 
 use super::room::Evict;
 use super::shard::Begin;
-use super::{EndError, Master, Pin, Placement, PutError, PutOptions, Quiet, Started, Sums};
-use crate::checksum::{Checksum, stored_len};
+use super::{EndError, Master, Pin, Placement, PutError, PutOptions, Quiet, Started, Sums, Written};
+use crate::checksum::stored_len;
 use crate::evict::Removed;
 use crate::id::{Caller, MemberId, ObjectId};
 use crate::key::{Key, MAX_NAME};
@@ -50,15 +50,18 @@ impl Master {
         self.started(object.ok_or(PutError::Full)?, &grants)
     }
 
-    /// Ends a put whose writes have all completed: the object can be read (S0A-080). The same end again is accepted.
+    /// Ends a put whose writes have all completed: the object can be read (S0A-080). Replicas on the segments `failed`
+    /// were not written: they are dropped, and their owners asked to end what may still be under way. The same end again
+    /// is accepted.
     pub fn put_end(
         &mut self,
         now: Instant,
         caller: Caller,
         object: ObjectId,
-        checksum: Checksum,
+        written: Written<'_>,
     ) -> Result<(), EndError> {
         let now = self.clock.observe(now);
+        let Written { checksum, failed } = written;
         let writer = self.member_id(caller).ok_or(EndError::Owner)?;
         let slot = self.shard.own(object, writer)?;
         let Some((_, object)) = self.shard.object(slot) else { return Err(EndError::Gone) };
@@ -74,7 +77,11 @@ impl Master {
             }
             Phase::Writing { .. } if !self.shard.has_room(slot, object.len, checksum) => Err(EndError::Sums),
             Phase::Writing { .. } => {
+                if !self.shard.drop_failed(now, slot, failed) {
+                    return Err(EndError::Nothing);
+                }
                 self.shard.finish(now, slot, checksum);
+                self.settle(now);
                 Ok(())
             }
         }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::shard::Begin;
-use super::{Master, PublishError, PutError, PutOptions, Started};
+use super::{Master, PublishError, PutError, PutOptions, Started, Written};
 use crate::checksum::Checksum;
 use crate::id::{Caller, ObjectId, TenantId};
 use crate::key::Key;
@@ -92,7 +92,8 @@ impl Master {
     }
 
     /// Ends a put on an extent granted ahead: its first `len` bytes become the object `key`. When the key is there
-    /// already the extent stays reserved and may be used for another. The same publication again is accepted.
+    /// already the extent stays reserved and may be used for another. Replicas on the segments `failed` were not written
+    /// and are dropped, as by [`put_end`](Self::put_end). The same publication again is accepted.
     pub fn publish(
         &mut self,
         now: Instant,
@@ -100,9 +101,10 @@ impl Master {
         object: ObjectId,
         key: Key<'_>,
         len: u64,
-        checksum: Checksum,
+        written: Written<'_>,
     ) -> Result<(), PublishError> {
         let now = self.clock.observe(now);
+        let Written { checksum, failed } = written;
         let writer = self.member_id(caller).ok_or(PublishError::Owner)?;
         let slot = self.shard.own(object, writer)?;
         let Some((_, reserved)) = self.shard.object(slot) else { return Err(PublishError::Gone) };
@@ -125,6 +127,9 @@ impl Master {
             self.shard.discard(now, slot);
             self.settle(now);
             return Err(PublishError::Gone);
+        }
+        if !self.shard.drop_failed(now, slot, failed) {
+            return Err(PublishError::Nothing);
         }
         self.publish_at(now, slot, (caller.tenant, key, self.hash(caller, key)), len, checksum)
     }

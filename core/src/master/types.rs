@@ -103,6 +103,22 @@ pub struct Placement {
     pub ticket: Ticket,
 }
 
+/// What a writer wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Written<'a> {
+    /// What its bytes sum to.
+    pub checksum: Checksum,
+    /// Segments whose replica it failed to write: those replicas are dropped.
+    pub failed: &'a [SegmentId],
+}
+
+impl Written<'_> {
+    /// All replicas are written, and sum to `checksum`.
+    pub const fn all(checksum: Checksum) -> Self {
+        Self { checksum, failed: &[] }
+    }
+}
+
 /// Whether all of a writer's operations have completed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quiet {

@@ -6,7 +6,7 @@ use springtide_core::checksum::Checksum;
 use springtide_core::id::{Caller, Incarnation, TenantId};
 use springtide_core::master::{
     Cursor, Duty, EndError, Existence, Force, GetError, Member, Pin, Probe, PublishError, PutError,
-    PutOptions, Quiet, RegisterError, RemoveError,
+    PutOptions, Quiet, RegisterError, RemoveError, Written,
 };
 use springtide_core::members::{ClientStatus, Fences, Mode};
 
@@ -66,12 +66,46 @@ fn the_first_put_wins_and_repeats_are_harmless() {
     assert_eq!(EndError::Owner.code().number(), -601);
     assert_eq!((pool.end(2, first.object), pool.end(2, first.object)), (Ok(()), Ok(())));
     let other = pool.caller(2);
-    let ended = pool.master.put_end(pool.now, other, first.object, Checksum::Crc32c(8));
+    let ended = pool.master.put_end(pool.now, other, first.object, Written::all(Checksum::Crc32c(8)));
     assert_eq!(ended, Err(EndError::Ended));
     assert_eq!(pool.start(3, "k", 5), Err(PutError::Exists));
     assert_eq!(PutError::Exists.code().number(), -705);
     assert_eq!((pool.get("k"), pool.used()), (Ok(MIB), used));
     assert_eq!(pool.abort(2, first.object, Quiet::Yes), Err(EndError::Ended));
+}
+
+/// Case 40: one copy of two fails. The good one is published; the other's bytes wait for its owner's fence.
+#[test]
+fn a_replica_that_was_not_written_is_dropped() {
+    let mut pool = Pool::new(16 * MIB);
+    pool.mount(3, "second", 16 * MIB);
+    let two = PutOptions { replicas: 2, ..PutOptions::default() };
+    let started = pool.start_with(2, "k", MIB, &two).unwrap();
+    let [good, bad] = [0, 1].map(|replica| started.replicas[replica].segment);
+    let caller = pool.caller(2);
+    let nothing = pool.master.put_end(
+        pool.now,
+        caller,
+        started.object,
+        Written { checksum: SUM, failed: &[good, bad] },
+    );
+    assert_eq!(nothing, Err(EndError::Nothing));
+    let written = Written { checksum: SUM, failed: &[bad] };
+    assert_eq!(pool.master.put_end(pool.now, caller, started.object, written), Ok(()));
+    let reader = pool.caller(3);
+    let found = pool.master.get(pool.now, reader, key("k")).unwrap();
+    assert_eq!(found.replicas.iter().map(|replica| replica.segment).collect::<Vec<_>>(), [good]);
+    let owner = |pool: &Pool, segment| {
+        let owner = pool.master.segment(segment).unwrap().owner;
+        pool.master.member(owner).unwrap().incarnation
+    };
+    let duties: Vec<_> = pool.master.duties(owner(&pool, bad)).collect();
+    let Duty::Fence { number, segment, .. } = duties[0];
+    assert_eq!((duties.len(), segment, pool.used()), (1, bad, 2 * (MIB + 64)));
+    let life = owner(&pool, bad);
+    pool.master.heartbeat(pool.now, life, [number].into_iter());
+    pool.run();
+    assert_eq!(pool.used(), MIB + 64);
 }
 
 /// Case 2: an empty value is a value.
@@ -232,7 +266,7 @@ fn extents_granted_ahead_take_any_key() {
     let mut publish = |name: &str, object, len| {
         pool.request += 1;
         let caller = Caller { request: pool.request, ..caller };
-        pool.master.publish(pool.now, caller, object, key(name), len, SUM)
+        pool.master.publish(pool.now, caller, object, key(name), len, Written::all(SUM))
     };
     assert_eq!(publish("k", object, 4_097), Err(PublishError::Len));
     assert_eq!(publish("k", object, 4_000), Ok(()));

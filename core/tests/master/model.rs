@@ -8,7 +8,9 @@ use core::time::Duration;
 use proptest::prelude::*;
 use springtide_core::evict::Kind;
 use springtide_core::id::{Caller, Incarnation, ObjectId, SegmentId};
-use springtide_core::master::{Config, Existence, Force, GetError, Pin, PutOptions, Quiet, Ready, Started};
+use springtide_core::master::{
+    Config, Existence, Force, GetError, Pin, PutOptions, Quiet, Ready, Started, Written,
+};
 use springtide_core::range::Extent;
 use springtide_core::time::Instant;
 
@@ -341,7 +343,8 @@ impl Model {
         let caller = self.caller(promise.client);
         let len = promise.len / 2;
         let (now, taken) = (self.pool.now, self.by_key(&name).is_some());
-        let published = self.pool.master.publish(now, caller, promise.object, key(&name), len, SUM);
+        let published =
+            self.pool.master.publish(now, caller, promise.object, key(&name), len, Written::all(SUM));
         assert_eq!(published.is_ok(), !taken);
         if published.is_ok() {
             let promise = &mut self.promises[n];

@@ -7,7 +7,7 @@ use springtide_core::id::{Caller, Incarnation, ObjectId, SegmentId, TenantId, Te
 use springtide_core::key::Key;
 use springtide_core::master::{
     Config, Cursor, Duty, EndError, Existence, Force, GetError, Master, Member, Next, Probe, PutError,
-    PutOptions, Quiet, SegmentSpec, Started,
+    PutOptions, Quiet, SegmentSpec, Started, Written,
 };
 use springtide_core::members::{Fences, Mode};
 use springtide_core::ticket::TicketKey;
@@ -115,7 +115,7 @@ impl Pool {
 
     pub(crate) fn end(&mut self, client: u128, object: ObjectId) -> Result<(), EndError> {
         let caller = self.caller(client);
-        self.master.put_end(self.now, caller, object, SUM)
+        self.master.put_end(self.now, caller, object, Written::all(SUM))
     }
 
     pub(crate) fn abort(&mut self, client: u128, object: ObjectId, quiet: Quiet) -> Result<(), EndError> {

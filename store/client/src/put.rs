@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use springtide_core::checksum::{Checksum, stored_len};
-use springtide_core::client::{NextPut, Puts, WriteEnd};
+use springtide_core::client::{self, Ending, NextPut, Puts, WriteEnd};
 use springtide_core::error::Code;
 use springtide_core::id::TicketId;
 use springtide_core::key::Key;
@@ -364,12 +364,12 @@ impl<R: Runtime> Client<R> {
 
     async fn end(&self, puts: &mut Puts, batch: &Batch<'_>, deadline: Instant) {
         let (mut started, mut ahead) = (Vec::new(), Vec::new());
-        for (item, object, written, granted_ahead) in puts.ending() {
+        for Ending { item, object, failed, granted } in puts.ending() {
             let Source { key, value, checksum, .. } = &batch.sources[item];
-            if granted_ahead {
-                ahead.push((item, Publish { object, key, len: value.len, checksum: *checksum, written }));
-            } else {
-                started.push((item, Finished { object, checksum: *checksum, written }));
+            let (checksum, len) = (*checksum, value.len);
+            match granted {
+                client::Granted::Ahead => ahead.push((item, Publish { object, key, len, checksum, failed })),
+                client::Granted::ByStart => started.push((item, Finished { object, checksum, failed })),
             }
         }
         self.finish(puts, message::PUT_END, &started, deadline).await;

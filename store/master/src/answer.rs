@@ -58,7 +58,7 @@ pub(crate) fn whole<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Malform
 /// Reads a body with a tail, every item of which can be read: a batch is carried out whole or not begun.
 pub(crate) fn split<'b, H, T>(
     body: &'b [u8],
-) -> Result<(H, impl Iterator<Item = T> + use<'b, H, T>), Malformed>
+) -> Result<(H, impl Iterator<Item = T> + Clone + use<'b, H, T>), Malformed>
 where
     H: Deserialize<'b>,
     T: Deserialize<'b> + 'b,

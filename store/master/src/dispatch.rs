@@ -90,7 +90,8 @@ fn hello(state: &mut State, peer: &mut Peer, frame: &Frame<'_>, answer: Answer<'
         Ok(tenant) => tenant,
         Err(error) => return answer.refuse(error.code(), error),
     };
-    *peer = Peer(Some(Greeted { incarnation: hello.incarnation, tenant }));
+    state.greeted += 1;
+    *peer = Peer(Some(Greeted { incarnation: hello.incarnation, tenant, number: state.greeted }));
     answer.head(&Welcome {
         protocol: newest.min(hello.newest),
         cluster: state.cluster,

@@ -5,7 +5,8 @@ use core::time::Duration;
 use springtide_core::error::Code;
 use springtide_core::id::Caller;
 use springtide_core::key::Key;
-use springtide_core::master::{Existence, Force, Probe, PutError, Quiet};
+use springtide_core::master::{Existence, Force, Probe, PutError, Quiet, Written};
+use springtide_core::rng::mix;
 use springtide_core::wire::codec::put;
 use springtide_core::wire::message::{self as wire, Refusal};
 
@@ -18,11 +19,31 @@ fn millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
+/// Looks ahead for a batch of look-ups, so that it waits for memory once and not key by key.
+fn warm<'k>(state: &State, caller: Caller, keys: impl Iterator<Item = &'k [u8]>) {
+    let mut ahead: heapless::Vec<Key<'k>, WARM> = heapless::Vec::new();
+    for key in keys.filter_map(|key| Key::new(key).ok()) {
+        let _ = ahead.push(key);
+        if ahead.is_full() {
+            state.master.warm(caller, &ahead);
+            ahead.clear();
+        }
+    }
+    // One key gains nothing.
+    if ahead.len() > 1 {
+        state.master.warm(caller, &ahead);
+    }
+}
+
+/// Keys that are looked ahead for at once: what they touch stays in the cache until it is used.
+const WARM: usize = 64;
+
 pub(crate) fn get(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     let ((), keys) = match split::<(), &[u8]>(call.frame.body) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
+    warm(state, caller, keys.clone());
     let lease_ms = millis(state.master.config().lease);
     call.answer.tail(&wire::Leased { lease_ms }, |out| {
         for key in keys {
@@ -43,6 +64,7 @@ pub(crate) fn exists(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
+    warm(state, caller, keys.clone());
     let probe = match probe {
         wire::ProbeKind::Plain => Probe::Plain,
         wire::ProbeKind::RenewLease => Probe::RenewLease,
@@ -68,7 +90,9 @@ pub(crate) fn put_start(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     let wishes = Wishes::new(&state.master, &options);
     let options = wishes.options(&options);
     call.answer.tail(&granted(state), |out| {
-        for item in items {
+        for (place, item) in items.enumerate() {
+            // One key twice in a batch is two puts, not one that is repeated.
+            let caller = Caller { request: mix(caller.request ^ place as u64), ..caller };
             let grant = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {
                 let started = state.master.put_start(call.now, caller, key, item.len, &options);
                 started.map(|started| convert::grant(&started)).map_err(convert::put_refusal)
@@ -89,7 +113,8 @@ pub(crate) fn put_end(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     };
     call.answer.tail(&(), |out| {
         for item in items {
-            let ended = state.master.put_end(call.now, caller, item.object, item.checksum);
+            let written = Written { checksum: item.checksum, failed: &item.failed };
+            let ended = state.master.put_end(call.now, caller, item.object, written);
             state.counts.puts += u64::from(ended.is_ok());
             put(out, &ended.map_err(|error| Refusal::new(error.code())));
         }
@@ -149,8 +174,9 @@ pub(crate) fn publish(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     call.answer.tail(&(), |out| {
         for item in items {
             let published = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {
-                let wire::Publish { object, len, checksum, .. } = item;
-                let result = state.master.publish(call.now, caller, object, key, len, checksum);
+                let wire::Publish { object, len, checksum, ref failed, .. } = item;
+                let result =
+                    state.master.publish(call.now, caller, object, key, len, Written { checksum, failed });
                 result.map_err(|error| Refusal::new(error.code()))
             });
             state.counts.puts += u64::from(published.is_ok());

@@ -84,7 +84,13 @@ impl Server {
         let term = leadership.as_ref().map_or(Term(1), Embedded::term);
         let cluster = leadership.as_ref().map_or((random >> 64) as u64 | 1, Embedded::cluster);
         let master = Master::new(config.rules, random as u64, term, clock::now());
-        let state = State { master, cluster, incarnation: clock::incarnation(), counts: Counts::default() };
+        let state = State {
+            master,
+            cluster,
+            incarnation: clock::incarnation(),
+            greeted: 0,
+            counts: Counts::default(),
+        };
         Ok(Self { listener, address, service: MasterService::new(state), _leadership: leadership })
     }
 

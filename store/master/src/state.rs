@@ -3,6 +3,7 @@
 use springtide_core::error::Code;
 use springtide_core::id::{Caller, Incarnation, TenantId};
 use springtide_core::master::Master;
+use springtide_core::rng::mix;
 use springtide_core::wire::message::Figures;
 
 /// Everything that one lock guards: taken once for all frames of one read.
@@ -12,6 +13,8 @@ pub(crate) struct State {
     pub(crate) cluster: u64,
     /// This life of the master process.
     pub(crate) incarnation: Incarnation,
+    /// How many connections said hello.
+    pub(crate) greeted: u64,
     pub(crate) counts: Counts,
 }
 
@@ -58,12 +61,15 @@ pub struct Peer(pub(crate) Option<Greeted>);
 pub(crate) struct Greeted {
     pub(crate) incarnation: Incarnation,
     pub(crate) tenant: TenantId,
+    /// Which connection it is.
+    pub(crate) number: u64,
 }
 
 impl Peer {
     /// The caller of `request`, or the code for a connection that has not said hello.
     pub(crate) fn caller(&self, request: u64) -> Result<Caller, Code> {
-        let Greeted { incarnation, tenant } = self.0.ok_or(Code::INVALID_PARAMS)?;
-        Ok(Caller { incarnation, tenant, request })
+        let Greeted { incarnation, tenant, number } = self.0.ok_or(Code::INVALID_PARAMS)?;
+        // Request ids repeat from connection to connection; a request of the machine is one of a kind.
+        Ok(Caller { incarnation, tenant, request: mix(mix(number) ^ request) })
     }
 }

@@ -19,7 +19,7 @@ use springtide_core::checksum::{self, Checksum};
 use springtide_core::error::Code;
 use springtide_core::id::{Caller, Incarnation, OpId, SegmentId, TenantId, Term};
 use springtide_core::key::Key;
-use springtide_core::master::{Config, Master, Member, Next, PutOptions, SegmentSpec};
+use springtide_core::master::{Config, Master, Member, Next, PutOptions, SegmentSpec, Written};
 use springtide_core::members::{Fences, Mode};
 use springtide_core::range::Extent;
 use springtide_core::slab::Slab;
@@ -113,7 +113,7 @@ fn pool() -> Option<()> {
     let caller = |number| Caller { incarnation: Incarnation(number), tenant: TenantId(0), request: 1 };
     let key = Key::new(b"key").ok()?;
     let object = master.put_start(now, caller(2), key, 4_096, &PutOptions::default()).ok()?.object;
-    master.put_end(now, caller(2), object, Checksum::Crc32c(7)).ok()?;
+    master.put_end(now, caller(2), object, Written::all(Checksum::Crc32c(7))).ok()?;
     while !matches!(master.poll(now), Next::Wait(_)) {}
     let found = master.get(now, caller(3), key).ok()?;
     holds(found.len == 4_096)

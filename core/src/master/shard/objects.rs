@@ -6,10 +6,11 @@ use super::super::{EndError, PublishError, Quiet};
 use super::Shard;
 use crate::checksum::{BLOCK, Checksum, stored_len};
 use crate::evict::{Policy, Removed};
-use crate::id::{MemberId, ObjectId, TenantId};
+use crate::id::{MemberId, ObjectId, SegmentId, TenantId};
 use crate::key::Key;
-use crate::object::{Links, NONE, Object, Phase, ReplicaState};
+use crate::object::{Links, NONE, Object, Phase, Replica, ReplicaState};
 use crate::place::Grants;
+use crate::space::MAX_REPLICAS;
 use crate::time::Instant;
 
 /// A put that begins.
@@ -90,6 +91,29 @@ impl Shard {
         let Some((_, object)) = self.objects.at(slot) else { return false };
         needed
             .is_some_and(|needed| self.replicas.of(object).all(|(_, replica)| needed <= replica.extent.len()))
+    }
+
+    /// Drops the replicas of the unfinished object in `slot` on segments where its writer failed; the owners are asked
+    /// to end the writes before the bytes are used again. Says whether any replica is left; if not, nothing is dropped.
+    pub(in crate::master) fn drop_failed(&mut self, now: Instant, slot: u32, failed: &[SegmentId]) -> bool {
+        if failed.is_empty() {
+            return true;
+        }
+        let Some((_, object)) = self.objects.at(slot) else { return false };
+        let Phase::Writing { deadline, .. } = object.phase else { return false };
+        let seats: heapless::Vec<u32, MAX_REPLICAS> =
+            failed.iter().take(MAX_REPLICAS).filter_map(|&segment| self.seats.of(segment)).collect();
+        let gone = |replica: &Replica| seats.contains(&replica.seat);
+        if self.replicas.of(object).all(|(_, replica)| gone(replica)) {
+            return false;
+        }
+        let numbers: heapless::Vec<u32, MAX_REPLICAS> =
+            self.replicas.of(object).filter(|(_, replica)| gone(replica)).map(|(number, _)| number).collect();
+        for number in numbers {
+            self.detach(number);
+            self.release(now, number, Instant::ORIGIN, Some(deadline - self.times.discard));
+        }
+        true
     }
 
     /// Makes the object in `slot` readable.
@@ -175,12 +199,7 @@ impl Shard {
 
     /// Drops the replica of the finished object in `slot` on `segment`, and the object with its last one. Says whether
     /// there was one.
-    pub(in crate::master) fn drop_replica(
-        &mut self,
-        now: Instant,
-        slot: u32,
-        segment: crate::id::SegmentId,
-    ) -> bool {
+    pub(in crate::master) fn drop_replica(&mut self, now: Instant, slot: u32, segment: SegmentId) -> bool {
         let Some((_, object)) = self.objects.at(slot) else { return false };
         let Some(seat) = self.seats.of(segment) else { return false };
         let until = object.lease();

@@ -144,15 +144,18 @@ pub struct Grant {
     pub replicas: heapless::Vec<Placement, MAX_REPLICAS>,
 }
 
+/// Segments whose replica of a put was not written.
+pub type Failed = heapless::Vec<SegmentId, MAX_REPLICAS>;
+
 /// One put is written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Finished {
     /// Which put.
     pub object: ObjectId,
     /// What its bytes sum to.
     pub checksum: Checksum,
-    /// Which replicas were written: bit `i` is the grant's replica `i`. Never zero.
-    pub written: u8,
+    /// Where it was not written: those replicas are dropped. Not all of them.
+    pub failed: Failed,
 }
 
 /// One put is given up.
@@ -177,7 +180,7 @@ pub struct Reserve<'a> {
 }
 
 /// Ends a put on an extent that was reserved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Publish<'a> {
     /// Which reserved extent.
     pub object: ObjectId,
@@ -187,8 +190,8 @@ pub struct Publish<'a> {
     pub len: u64,
     /// What its bytes sum to.
     pub checksum: Checksum,
-    /// Which replicas were written.
-    pub written: u8,
+    /// Where it was not written: those replicas are dropped. Not all of them.
+    pub failed: Failed,
 }
 
 /// Whether leases hinder a removal.

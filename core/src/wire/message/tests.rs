@@ -68,8 +68,12 @@ fn golden_put() {
     let extent = Extent::new(64, 128).unwrap();
     let placement = Placement { segment: segment(0), extent, serial: 1, tag: 2 };
     assert_eq!(bytes(&placement), [0, 1, 64, 0x80, 1, 1, 2]);
-    let end = Publish { object: object(1), key: b"k", len: 3, checksum: Checksum::None, written: 1 };
-    assert_eq!(bytes(&end), [1, 2, 1, b'k', 3, 0, 1]);
+    let end =
+        Publish { object: object(1), key: b"k", len: 3, checksum: Checksum::None, failed: Failed::new() };
+    assert_eq!(bytes(&end), [1, 2, 1, b'k', 3, 0, 0]);
+    let failed = Failed::from_slice(&[segment(9)]).unwrap();
+    let end = Finished { object: object(1), checksum: Checksum::Crc32c(5), failed };
+    assert_eq!(bytes(&end), [1, 2, 1, 5, 1, 9, 1]);
 }
 
 #[test]
