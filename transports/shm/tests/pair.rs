@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::mpsc::{TryRecvError, channel};
+
 use common::*;
 use springtide_core::range::Extent;
 use springtide_hal::Block;
@@ -411,4 +413,79 @@ fn whoever_sleeps_is_woken() {
     }
     a.shm.submit(path(0), &[op(200, Verb::Write, 0, 0, 0, 8)]).unwrap();
     assert_eq!(b.shm.arm(), Armed::Again, "a request that is there already is seen");
+}
+
+/// The owner withdraws a segment and uses its memory for something else while it is being read: what is done is whole.
+#[test]
+fn a_read_that_races_a_withdrawal_is_never_wrong() {
+    const LEN: u64 = 64 << 10;
+    const ROUNDS: u32 = 50;
+    const TRASH: u8 = 0xff;
+    for segment in [shared, private] {
+        let (described, descriptions) = channel();
+        let (reading, is_reading) = channel();
+        let owner = move || {
+            let mut node = Node::new();
+            described.send(node.address()).unwrap();
+            for round in 0..ROUNDS {
+                let id = generation(round);
+                let block = segment(LEN);
+                block.write(0, &[round as u8 % 100; LEN as usize]).unwrap();
+                node.shm.expose(id, &block, as_segment()).unwrap();
+                described.send(node.describe(id)).unwrap();
+                loop {
+                    match is_reading.try_recv() {
+                        Ok(()) => break,
+                        Err(TryRecvError::Empty) => node.turn(),
+                        Err(TryRecvError::Disconnected) => return,
+                    }
+                }
+                node.shm.withdraw(id);
+                block.write(0, &[TRASH; LEN as usize]).unwrap();
+            }
+            drop(described);
+            // Stays until the reader has gone.
+            while is_reading.try_recv() != Err(TryRecvError::Disconnected) {
+                node.turn();
+            }
+        };
+        let reader = move || {
+            let (mut node, ours) = (Node::new(), shared(LEN));
+            node.shm.expose(region(0), &ours, Exposure::Local).unwrap();
+            node.shm.open(node.now, path(0), &descriptions.recv().unwrap()).unwrap();
+            while !node.events.contains(&Event::Up(path(0))) {
+                node.turn();
+            }
+            let mut whole = 0;
+            for (round, description) in (0..).zip(descriptions) {
+                node.shm.import(path(0), remote(0), &description).unwrap();
+                for n in 0.. {
+                    node.shm.submit(path(0), &[op(n, Verb::Read, 0, 0, 0, LEN as u32)]).unwrap();
+                    while node.done.is_empty() {
+                        node.turn();
+                    }
+                    if node.take_done()[0].status != Status::Done {
+                        break;
+                    }
+                    let byte = round as u8 % 100;
+                    assert!(ours.to_vec().iter().all(|&got| got == byte), "round {round}, read {n}");
+                    whole += 1;
+                    if n == 3 {
+                        reading.send(()).unwrap();
+                    }
+                }
+                node.shm.forget(remote(0));
+            }
+            assert!(whole >= 4 * ROUNDS);
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(owner);
+            scope.spawn(reader);
+        });
+    }
+}
+
+/// Region 0 in its life number `round`.
+fn generation(round: u32) -> springtide_core::id::RegionId {
+    springtide_core::id::RegionId::from_bits(u64::from(round + 1) << 32).unwrap()
 }
