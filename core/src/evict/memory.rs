@@ -130,3 +130,29 @@ const fn name(tag: u32) -> u16 {
     let mark = (tag >> (32 - MARK_BITS)) as u16;
     if mark == 0 { 1 } else { mark }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::mix;
+
+    fn name_of(n: u64) -> u32 {
+        mix(n) as u32
+    }
+
+    #[test]
+    fn notes_survive_growth_with_their_age() {
+        let mut memory = Memory::default();
+        memory.grow_for(1);
+        (0..1_000).for_each(|n| memory.add(name_of(n), (n % 8) as u8, 1_000, 2_000));
+        (0..10_000).for_each(|_| memory.grow_for(20_000));
+        assert!(memory.count > 2 * LEAST_BUCKETS);
+        for n in 0..1_000 {
+            let note = memory.take(name_of(n), 9_000).expect("the table is nearly empty");
+            assert_eq!(note.class, (n % 8) as u8);
+            assert!(note.age.abs_diff(8_000) <= 64, "{note:?}");
+        }
+        let ghosts = (0..1_000).filter(|&n| memory.take(name_of(n), 9_000).is_some()).count();
+        assert!(ghosts < 20, "{ghosts} were taken and are still there");
+    }
+}
