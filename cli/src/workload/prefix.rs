@@ -126,6 +126,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_published_conversation_trace_gives_the_known_ratios() {
+        let Some(file) = std::env::var_os("SPRINGTIDE_TRACE") else {
+            springtide_house::skip!(
+                "needs SPRINGTIDE_TRACE, the path of Mooncake's conversation_trace.jsonl"
+            );
+        };
+        let requests = super::super::read(file.as_ref(), None).unwrap();
+        let known = [
+            (Kind::Lru, ["0.044", "0.110", "0.211", "0.326"]),
+            (Kind::S3Fifo, ["0.056", "0.145", "0.202", "0.285"]),
+        ];
+        for (kind, ratios) in known {
+            let found = [1_000, 5_000, 10_000, 30_000].map(|blocks| {
+                let hits = prefix_hits(kind, blocks, &requests);
+                format!("{:.3}", hits.hits as f64 / hits.references as f64)
+            });
+            assert_eq!(found, ratios, "{kind}");
+        }
+    }
+
     /// LRU by search in a list.
     fn model(blocks: usize, requests: &[Record]) -> Hits {
         let (mut list, mut hits) = (Vec::<u64>::new(), Hits::default());
