@@ -9,7 +9,7 @@ use springtide_transport::Transport;
 use crate::get::Piece;
 use crate::memory::{Memory, Slice};
 use crate::put::PutOptions;
-use crate::{Client, Config, Driving, Error, Forcing};
+use crate::{Client, Config, Driving, Error, Forcing, Page, Pattern, Presence, Stat};
 
 /// A client for threads: a blocked caller drives sockets and transports itself, so a call costs no hand-over to another
 /// thread. A handle; many threads may share it.
@@ -126,6 +126,48 @@ impl<R: Runtime> Blocking<R> {
     /// As there.
     pub fn remove(&self, key: &[u8], force: Forcing) -> Result<(), Error> {
         self.run(self.0.remove(key, force))
+    }
+
+    /// As [`Client::exists_batch`].
+    pub fn exists_batch(&self, keys: &[&[u8]]) -> Vec<Result<Presence, Error>> {
+        self.run_batch(keys.len(), self.0.exists_batch(keys))
+    }
+
+    /// As [`Client::stat`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn stat(&self, key: &[u8]) -> Result<Stat, Error> {
+        self.run(self.0.stat(key))
+    }
+
+    /// As [`Client::remove_batch`].
+    pub fn remove_batch(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<(), Error>> {
+        self.run_batch(keys.len(), self.0.remove_batch(keys, force))
+    }
+
+    /// As [`Client::remove_matching`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_matching(&self, pattern: Pattern<'_>, force: Forcing) -> Result<(u64, u64), Error> {
+        self.run(self.0.remove_matching(pattern, force))
+    }
+
+    /// As [`Client::list`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn list(&self, pattern: Pattern<'_>, cursor: Option<u64>, limit: u32) -> Result<Page, Error> {
+        self.run(self.0.list(pattern, cursor, limit))
+    }
+
+    /// As [`Client::copy`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn copy(&self, key: &[u8], to: &str) -> Result<(), Error> {
+        self.run(self.0.copy(key, to))
     }
 
     /// As [`Client::allocate`].

@@ -13,6 +13,7 @@ mod blocking;
 mod calls;
 mod client;
 mod config;
+mod copy;
 mod error;
 mod get;
 mod hello;

@@ -218,10 +218,11 @@ pub(crate) fn copy_start(state: &mut State, caller: Caller, call: Call<'_, '_>) 
     let Some(to) = state.master.segments_named(request.to).next().map(|segment| segment.id) else {
         return call.answer.refuse(Code::SEGMENT_NOT_FOUND, Code::SEGMENT_NOT_FOUND);
     };
-    let checksum = state.master.stat(call.now, caller, key).map(|stat| stat.checksum).unwrap_or_default();
+    let known = state.master.stat(call.now, caller, key);
+    let (len, checksum) = known.map(|stat| (stat.len, stat.checksum)).unwrap_or_default();
     let plan = state.master.copy_start(call.now, caller, key, to).map(|task| wire::CopyPlan {
         object: task.object,
-        len: task.len,
+        len,
         checksum,
         from: convert::location(&task.from),
         to: convert::placement(&task.to),
