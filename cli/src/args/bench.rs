@@ -25,31 +25,43 @@ pub struct Bench {
 pub enum Measure {
     Alloc(Alloc),
     Evict(Evict),
+    Meta(Meta),
 }
 
 /// Metadata commands against a master: puts and gets without bytes.
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  springtide bench meta --objects 1000000 --batch 128 --duration 10s")]
+#[command(
+    after_help = "Example:\n  springtide bench meta --objects 10000,1000000 --batch 128 --duration 10s"
+)]
 pub struct Meta {
-    /// Use this running pool instead of a master of its own.
+    /// Use this running pool instead of a master and a node of its own.
     #[arg(long, value_name = "ADDR", value_parser = Address::peer)]
     pub master: Option<Address>,
 
-    /// How many objects there are before measuring begins.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub objects: u64,
+    /// How many objects there are before measuring begins; all is measured for each, and compared with the first.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "10000")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub objects: Vec<u64>,
 
-    /// Keys in one call.
+    /// Keys in one call of a batch.
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub batch: u32,
 
-    /// Connections, each with one call under way.
+    /// How many connections.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub connections: u16,
 
-    /// Measure for this long.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
+    /// Calls of one key under way at once on each connection; of batches, two are.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub pipeline: u16,
+
+    /// Measure each kind of call for this long.
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration::parse)]
     pub duration: Duration,
+
+    /// The seed of the order in which keys are asked for.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
 
     /// Tables or JSON.
     #[command(flatten)]
@@ -94,14 +106,18 @@ pub struct Transfer {
     pub transport: String,
 
     /// Sizes of one transfer.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4KiB,64KiB,1MiB")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4KiB,64KiB,1MiB", value_parser = some)]
     pub sizes: Vec<Size>,
 
     /// Transfers under way at once.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub depth: u16,
 
-    /// Measure each size for this long.
+    /// How many bytes are moved in turn on each side; more than a cache holds shows what memory gives.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = some)]
+    pub set: Size,
+
+    /// Measure each size and direction for this long.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration::parse)]
     pub duration: Duration,
 
@@ -127,14 +143,14 @@ pub struct Store {
     pub memory: Size,
 
     /// Sizes of values.
-    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4KiB,64KiB,1MiB")]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "4KiB,64KiB,1MiB", value_parser = some)]
     pub sizes: Vec<Size>,
 
     /// Operations under way at once.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub concurrency: u16,
 
-    /// Measure puts and gets of each size for this long.
+    /// Measure each kind of put and get of each size for this long.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration::parse)]
     pub duration: Duration,
 
@@ -173,4 +189,12 @@ pub struct Evict {
     /// Table or JSON: an array of objects with `policy`, `blocks` and `block_hit_ratio`.
     #[command(flatten)]
     pub json: Json,
+}
+
+/// A size of what is moved.
+fn some(text: &str) -> Result<Size, String> {
+    match text.parse::<Size>().map_err(|error| error.to_string())? {
+        Size(0) => Err("0: there is nothing to move; give one byte at least".to_owned()),
+        size => Ok(size),
+    }
 }

@@ -2,6 +2,10 @@
 
 pub mod alloc;
 pub mod evict;
+mod load;
+pub mod meta;
+mod plain;
+mod wire;
 
 use crate::args::{Bench, Measure};
 use crate::exit::Failure;
@@ -11,5 +15,6 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
     match &args.what {
         Measure::Alloc(args) => alloc::run(args),
         Measure::Evict(args) => evict::run(args),
+        Measure::Meta(args) => meta::run(args),
     }
 }

@@ -3,7 +3,7 @@
 pub mod config;
 mod figures;
 pub mod objects;
-mod pool;
+pub(crate) mod pool;
 pub mod ready;
 pub mod replay;
 pub mod serve;
