@@ -26,6 +26,7 @@ pub enum Measure {
     Alloc(Alloc),
     Evict(Evict),
     Meta(Meta),
+    Transfer(Transfer),
 }
 
 /// Metadata commands against a master: puts and gets without bytes.

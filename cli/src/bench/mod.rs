@@ -5,6 +5,7 @@ pub mod evict;
 mod load;
 pub mod meta;
 mod plain;
+pub mod transfer;
 mod wire;
 
 use crate::args::{Bench, Measure};
@@ -16,5 +17,6 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
         Measure::Alloc(args) => alloc::run(args),
         Measure::Evict(args) => evict::run(args),
         Measure::Meta(args) => meta::run(args),
+        Measure::Transfer(args) => transfer::run(args),
     }
 }
