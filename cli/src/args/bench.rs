@@ -27,6 +27,7 @@ pub enum Measure {
     Evict(Evict),
     Meta(Meta),
     Transfer(Transfer),
+    Store(Store),
 }
 
 /// Metadata commands against a master: puts and gets without bytes.

@@ -5,6 +5,7 @@ pub mod evict;
 mod load;
 pub mod meta;
 mod plain;
+pub mod store;
 pub mod transfer;
 mod wire;
 
@@ -18,5 +19,6 @@ pub fn run(args: &Bench) -> Result<(), Failure> {
         Measure::Evict(args) => evict::run(args),
         Measure::Meta(args) => meta::run(args),
         Measure::Transfer(args) => transfer::run(args),
+        Measure::Store(args) => store::run(args),
     }
 }
