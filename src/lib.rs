@@ -5,7 +5,7 @@
 //! - [`Client`] and [`Blocking`] put, get, remove and list; [`Memory`] is registered memory for copies without a copy
 //! - [`Node`] lends memory to the pool and serves it; [`Master`] knows what is where
 //! - [`connect`] and [`lend`] make a client and a node over what the crate's features name; [`transports`] opens it
-//! - [`core`](springtide_core) is the logic alone, `no_std`, for a runtime of your own
+//! - [`core`] is the logic alone, `no_std`, for a runtime of your own
 //!
 //! # Features
 //! All are additive: `tokio` (the runtime adapter), `tcp` and `shm` (transports) are on by default; `http` adds metrics

@@ -1,7 +1,7 @@
 //! The `springtide` command as a library: what its `main` calls, and what its tests look at.
 //!
 //! - [`args`]: the command line; [`config`]: the file and the environment behind it
-//! - [`commands`], [`bench`]: what each command does
+//! - [`commands`], [`mod@bench`]: what each command does
 //! - [`size`], [`duration`], [`fraction`], [`address`]: values as people write them
 //! - [`output`], [`progress`], [`logging`], [`exit`]: what people and programs get to see
 //! - [`workload`]: requests, read from a trace or generated
