@@ -35,3 +35,5 @@ pub mod ticket;
 pub mod time;
 pub mod transfer;
 pub mod wire;
+
+mod chunks;

@@ -1,29 +1,28 @@
-//! Tables that grow by chunks: no growth moves what is there, so none takes long.
+//! Tables of numbered values and of values with generational ids.
 
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::num::NonZeroU32;
 use core::ops::{Index, IndexMut};
 
+use crate::chunks::Chunks;
 use crate::id::Id;
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-const BITS: u32 = 10;
-const CHUNK: usize = 1 << BITS;
+/// Few, so that a growth step is short; many, so that the array of chunks stays in the cache.
+const CHUNK: usize = 1 << 11;
 
-/// Values by number; numbers are used again.
+/// Values by number.
 #[derive(Debug)]
 pub(crate) struct Pool<T> {
-    chunks: Vec<Box<[T]>>,
+    chunks: Chunks<T, CHUNK>,
     fresh: u32,
 }
 
 impl<T> Default for Pool<T> {
     fn default() -> Self {
-        Self { chunks: Vec::new(), fresh: 0 }
+        Self { chunks: Chunks::new(), fresh: 0 }
     }
 }
 
@@ -35,12 +34,12 @@ impl<T> Pool<T> {
 
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> Option<&T> {
-        self.chunks.get((slot >> BITS) as usize).map(|chunk| &chunk[slot as usize % CHUNK])
+        self.chunks.get(slot)
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
-        self.chunks.get_mut((slot >> BITS) as usize).map(|chunk| &mut chunk[slot as usize % CHUNK])
+        self.chunks.get_mut(slot)
     }
 
     /// A number never used before; `None` when 2³² − 1 are in use. `vacant` fills the rest of a new chunk.
@@ -49,9 +48,7 @@ impl<T> Pool<T> {
         if slot == NONE {
             return None;
         }
-        if slot as usize == self.chunks.len() * CHUNK {
-            self.chunks.push(core::iter::repeat_with(vacant).take(CHUNK).collect());
-        }
+        self.chunks.reach(slot, vacant);
         self.fresh += 1;
         Some(slot)
     }
@@ -62,14 +59,14 @@ impl<T> Index<u32> for Pool<T> {
 
     #[inline]
     fn index(&self, slot: u32) -> &T {
-        &self.chunks[(slot >> BITS) as usize][slot as usize % CHUNK]
+        &self.chunks[slot]
     }
 }
 
 impl<T> IndexMut<u32> for Pool<T> {
     #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.chunks[(slot >> BITS) as usize][slot as usize % CHUNK]
+        &mut self.chunks[slot]
     }
 }
 
@@ -165,6 +162,7 @@ impl<I: Id, T> Table<I, T> {
 mod tests {
     use super::*;
     use crate::id::ObjectId;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_stale_id_finds_nothing() {

@@ -1,13 +1,9 @@
-//! The pieces of a segment, in a table that grows by chunks: no growth moves what is there.
-
-use alloc::boxed::Box;
-use alloc::vec;
-use alloc::vec::Vec;
+//! The pieces of a segment.
 
 use super::NONE;
+use crate::chunks::Chunks;
 
-const CHUNK_BITS: u32 = 14;
-const CHUNK: usize = 1 << CHUNK_BITS;
+const CHUNK: usize = 1 << 14;
 
 /// What a piece is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,7 +86,7 @@ impl Node {
 /// All nodes of one segment. A growth step fills one chunk of half a MiB.
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
-    chunks: Vec<Box<[Node; CHUNK]>>,
+    nodes: Chunks<Node, CHUNK>,
     /// Nodes ever used.
     fresh: u32,
     /// The vacant node used last.
@@ -100,26 +96,25 @@ pub(super) struct Nodes {
 impl Nodes {
     /// No nodes.
     pub(super) const fn new() -> Self {
-        Self { chunks: Vec::new(), fresh: 0, vacant: NONE }
+        Self { nodes: Chunks::new(), fresh: 0, vacant: NONE }
     }
 
     /// Node `id`, if there ever was one.
     #[inline]
     pub(super) fn get(&self, id: u32) -> Option<&Node> {
-        let chunk = self.chunks.get((id >> CHUNK_BITS) as usize)?;
-        Some(&chunk[id as usize & (CHUNK - 1)])
+        self.nodes.get(id)
     }
 
     /// Node `id`, which exists.
     #[inline]
     pub(super) fn at(&self, id: u32) -> &Node {
-        &self.chunks[(id >> CHUNK_BITS) as usize][id as usize & (CHUNK - 1)]
+        &self.nodes[id]
     }
 
     /// Node `id`, which exists, to change.
     #[inline]
     pub(super) fn at_mut(&mut self, id: u32) -> &mut Node {
-        &mut self.chunks[(id >> CHUNK_BITS) as usize][id as usize & (CHUNK - 1)]
+        &mut self.nodes[id]
     }
 
     /// A node to fill in; `None` when 2³² − 1 are in use.
@@ -139,10 +134,7 @@ impl Nodes {
         if id == NONE {
             return None;
         }
-        if id as usize == self.chunks.len() << CHUNK_BITS {
-            let chunk = vec![Node::VACANT; CHUNK].into_boxed_slice();
-            self.chunks.push(chunk.try_into().expect("a chunk has its length"));
-        }
+        self.nodes.reach(id, || Node::VACANT);
         self.fresh += 1;
         Some(id)
     }
