@@ -135,8 +135,8 @@ pub enum NoSpace {
     },
     /// No hole was found: evict, then try again.
     NoHole {
-        /// The largest hole among the segments that were allowed, in bytes. It can be as long as the value: the
-        /// search is bounded (see [`LOOKS`]).
+        /// The largest hole among the segments that were allowed, in bytes; up to a thirty-second less if very many
+        /// are about as long. It can be as long as the value: the search is bounded (see [`LOOKS`]).
         largest_hole: u64,
     },
 }

@@ -116,27 +116,35 @@ impl OffsetAllocator {
     /// O(1), unless the last hole of the largest length was just used: then one step for each hole in the highest
     /// bin.
     pub fn largest_hole(&self) -> u64 {
-        self.largest_now().len * GRANULE
+        self.largest_now(usize::MAX).0.len * GRANULE
     }
 
-    /// As [`largest_hole`](Self::largest_hole), but remembers what it found.
+    /// As [`largest_hole`](Self::largest_hole), but remembers what it found, and looks at [`LOOKS`] holes at most: if
+    /// there are more in the highest bin, what it says may be a thirty-second short.
     pub(super) fn find_largest_hole(&mut self) -> u64 {
-        self.largest = self.largest_now();
-        self.largest.len * GRANULE
+        let (largest, seen) = self.largest_now(LOOKS);
+        if seen == Seen::All {
+            self.largest = largest;
+        }
+        largest.len * GRANULE
     }
 
-    fn largest_now(&self) -> Largest {
+    /// The largest of up to `looks` holes of the highest bin, and whether that were all.
+    fn largest_now(&self, looks: usize) -> (Largest, Seen) {
         if self.largest.count > 0 {
-            return self.largest;
+            return (self.largest, Seen::All);
         }
         let mut largest = Largest { len: 0, count: 0 };
         let mut id = self.bins.last().map_or(NONE, |bin| self.bins.head(bin).id);
-        while id != NONE {
+        for _ in 0..looks {
+            if id == NONE {
+                break;
+            }
             let node = self.nodes.at(id);
             largest.enter(node.len());
             id = node.bin_next;
         }
-        largest
+        (largest, if id == NONE { Seen::All } else { Seen::Some })
     }
 
     #[inline]
@@ -308,6 +316,13 @@ impl OffsetAllocator {
             self.bins.set_head(bin, Head { id: next, len });
         }
     }
+}
+
+/// How many of the holes that could be the largest were looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Seen {
+    All,
+    Some,
 }
 
 /// The largest length among the holes, and how many have it. While the count is zero, every hole is shorter.

@@ -227,3 +227,28 @@ fn an_emptied_segment_takes_one_large_value() {
     let filled = core::iter::from_fn(|| offset.allocate(51_168)).count() as u64;
     assert_eq!(filled, 64 * MIB / 51_200);
 }
+
+/// A refusal stays short however many holes are about as long as the largest.
+#[test]
+fn the_largest_hole_is_found_among_many() {
+    let mut offset = OffsetAllocator::new(64 * MIB);
+    let mut holes = Vec::new();
+    for len in (200..204).cycle().take(400) {
+        holes.push(offset.allocate(len * GRANULE).unwrap());
+        offset.allocate(GRANULE).unwrap();
+    }
+    while offset.allocate(204 * GRANULE).is_some() {}
+    while offset.allocate(GRANULE).is_some() {}
+    for (extent, handle) in holes {
+        offset.free(extent, handle).unwrap();
+    }
+    assert_eq!((offset.holes(), offset.find_largest_hole()), (400, 203 * GRANULE));
+    // Each takes the front of the hole freed last that is long enough; one of the longest is left, deep in its bin.
+    let longest: Vec<_> = core::iter::from_fn(|| offset.allocate(203 * GRANULE)).collect();
+    let (exact, told) = (offset.largest_hole(), offset.find_largest_hole());
+    assert!(told <= exact && exact - told < exact / 32, "{told} of {exact}");
+    for (extent, handle) in longest {
+        offset.free(extent, handle).unwrap();
+    }
+    assert_eq!((offset.holes(), offset.find_largest_hole()), (400, 203 * GRANULE));
+}
