@@ -34,7 +34,7 @@ pub(crate) struct Index {
 #[derive(Debug)]
 struct Page {
     /// Hash above, slot plus one below; zero for none. Linear probing without tombstones.
-    entries: Box<[u64]>,
+    entries: Box<[u64; PAGE]>,
     len: u16,
     /// How many upper bits all hashes here share.
     depth: u8,
@@ -154,7 +154,8 @@ impl Index {
 
 impl Page {
     fn new(depth: u8) -> Self {
-        Self { entries: vec![EMPTY; PAGE].into_boxed_slice(), len: 0, depth }
+        let entries = vec![EMPTY; PAGE].into_boxed_slice();
+        Self { entries: entries.try_into().expect("a page has its length"), len: 0, depth }
     }
 
     fn put(&mut self, entry: u64) {

@@ -1,13 +1,13 @@
 //! What is stored where: the index by (tenant, key), replica states, leases, pins, groups.
 //!
-//! These are the records; [`crate::master`] drives them. An object beyond its key takes 96 bytes, a replica 48, an
-//! index entry 11 to 22; all tables grow by chunks, so that no command waits for a growing table.
+//! These are the records; [`crate::master`] drives them. An object takes 128 bytes with a key of up to 46, a
+//! replica 48, an index entry 11 to 22; all tables grow by chunks, so that no command waits for a growing table.
 
 mod groups;
 mod index;
+mod name;
 mod table;
 
-use alloc::boxed::Box;
 use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
@@ -21,6 +21,7 @@ use crate::time::Instant;
 
 pub(crate) use groups::Groups;
 pub(crate) use index::Index;
+pub(crate) use name::Name;
 pub(crate) use table::{NONE, Pool, Table};
 
 /// Hashes tenant and key under a secret, so that peers cannot choose keys that collide.
@@ -45,7 +46,7 @@ impl KeyHasher {
 #[derive(Debug)]
 pub(crate) struct Object {
     /// Empty for an extent granted ahead.
-    pub(crate) key: Box<[u8]>,
+    pub(crate) key: Name,
     pub(crate) hash: u64,
     /// The value's length; for an extent granted ahead, the longest value it may hold.
     pub(crate) len: u64,
@@ -164,4 +165,4 @@ impl Replica {
 pub(crate) type Objects = Table<ObjectId, Object>;
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Object>() <= 88 && size_of::<Replica>() <= 48);
+const _: () = assert!(size_of::<Object>() <= 120 && size_of::<Replica>() <= 48);

@@ -79,7 +79,9 @@ pub(crate) struct Table<I, T> {
     kind: PhantomData<I>,
 }
 
+/// Two cache lines, that lie in one page, if the value takes no more.
 #[derive(Debug)]
+#[repr(align(128))]
 struct Slot<T> {
     generation: NonZeroU32,
     /// The next free slot, of one that is.

@@ -8,7 +8,7 @@ use crate::checksum::{BLOCK, Checksum, stored_len};
 use crate::evict::{Policy, Removed};
 use crate::id::{MemberId, ObjectId, SegmentId, TenantId};
 use crate::key::Key;
-use crate::object::{Links, NONE, Object, Phase, Replica, ReplicaState};
+use crate::object::{Links, NONE, Name, Object, Phase, Replica, ReplicaState};
 use crate::place::Grants;
 use crate::space::MAX_REPLICAS;
 use crate::time::Instant;
@@ -37,7 +37,7 @@ impl Shard {
         grants: &Grants,
     ) -> Option<ObjectId> {
         let id = self.objects.insert(Object {
-            key: begin.key.map_or_else(Default::default, |key| key.bytes().into()),
+            key: begin.key.map_or(Name::EMPTY, |key| key.bytes().into()),
             hash: begin.hash,
             len: begin.len,
             phase: Phase::Writing {
@@ -126,8 +126,8 @@ impl Shard {
             object.pin = now + Duration::from_nanos(pin_for);
         }
         // Its first lease is over at once: a fresh object can be evicted (S0A-080).
-        object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum, pin_for };
         let (hash, mut number) = (object.hash, object.replicas);
+        object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum, pin_for };
         while number != NONE {
             self.set_state(number, ReplicaState::Complete);
             number = self.replicas[number].next;
