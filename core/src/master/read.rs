@@ -40,7 +40,7 @@ impl Master {
         if !object.is_complete() {
             return Existence::Writing;
         }
-        if self.shard.locations(object).iter().all(|location| location.ready != Ready::Yes) {
+        if !self.shard.is_readable(object) {
             return Existence::Silent;
         }
         if probe == Probe::RenewLease {

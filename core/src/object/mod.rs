@@ -79,6 +79,8 @@ pub(crate) enum Phase {
         checksum: Checksum,
         /// How long a read keeps its soft pin, in nanoseconds; zero without one.
         pin_for: u64,
+        /// The seat of its first replica, if that is complete, else [`NONE`]: most look-ups need not read the replica.
+        home: u32,
     },
 }
 
@@ -104,6 +106,15 @@ impl Object {
         match self.phase {
             Phase::Complete { lease, .. } => lease,
             Phase::Writing { .. } => Instant::ORIGIN,
+        }
+    }
+
+    /// The seat of its first replica, if it is known to be complete there.
+    #[inline]
+    pub(crate) const fn home(&self) -> Option<u32> {
+        match self.phase {
+            Phase::Complete { home, .. } if home != NONE => Some(home),
+            _ => None,
         }
     }
 

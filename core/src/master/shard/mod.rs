@@ -164,9 +164,20 @@ impl Shard {
     }
 
     /// Whether a replica is on a segment that is in the pool.
+    #[inline]
     fn is_alive(&self, object: &Object) -> bool {
+        if object.home().is_some_and(|home| self.seats.at(home).state != SeatState::Gone) {
+            return true;
+        }
         let mut replicas = self.replicas.of(object);
         replicas.any(|(_, replica)| self.seats.at(replica.seat).state != SeatState::Gone)
+    }
+
+    /// Whether a replica of `object` can be read now.
+    #[inline]
+    pub(super) fn is_readable(&self, object: &Object) -> bool {
+        object.home().is_some_and(|home| self.seats.at(home).state == SeatState::Answers)
+            || self.locations(object).iter().any(|location| location.ready == Ready::Yes)
     }
 
     /// Where the replicas of `object` are, as far as they are not gone.

@@ -127,7 +127,8 @@ impl Shard {
         }
         // Its first lease is over at once: a fresh object can be evicted (S0A-080).
         let (hash, mut number) = (object.hash, object.replicas);
-        object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum, pin_for };
+        let home = self.replicas.get(number).map_or(NONE, |replica| replica.seat);
+        object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum, pin_for, home };
         while number != NONE {
             self.set_state(number, ReplicaState::Complete);
             number = self.replicas[number].next;

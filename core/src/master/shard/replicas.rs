@@ -6,7 +6,7 @@ use core::ops::{Index, IndexMut};
 use super::super::events::ToControl;
 use super::{SeatState, Shard};
 use crate::id::SegmentId;
-use crate::object::{Links, NONE, Object, Pool, Replica, ReplicaState};
+use crate::object::{Links, NONE, Object, Phase, Pool, Replica, ReplicaState};
 use crate::space::Grant;
 use crate::time::Instant;
 
@@ -109,8 +109,13 @@ impl Shard {
         match before.map(|(before, _)| before) {
             Some(before) => self.replicas[before].next = next,
             None => {
+                let first = self.replicas.get(next).filter(|first| first.state == ReplicaState::Complete);
+                let at = first.map_or(NONE, |first| first.seat);
                 if let Some(object) = self.objects.at_mut(slot) {
                     object.replicas = next;
+                    if let Phase::Complete { home, .. } = &mut object.phase {
+                        *home = at;
+                    }
                 }
             }
         }
