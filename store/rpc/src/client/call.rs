@@ -14,7 +14,7 @@ use springtide_core::wire::frame::{Header, Method};
 use springtide_driver::{Driven, Pause, Runtime, Seat, attend, block_on, now};
 
 use super::table::RequestId;
-use super::{CallError, ClientConfig, Connection, Hello, Standing};
+use super::{CallError, ClientConfig, Connection, Hello, Reason, Standing};
 
 /// One peer, at one or more addresses. A handle: cloning is cheap, all clones share one connection.
 ///
@@ -115,7 +115,12 @@ impl Remote {
         self.0.with(now(), |connection, _| connection.connected())
     }
 
-    /// Ends the connection and fails all calls, now and later, with [`Reason::Shut`](super::Reason::Shut).
+    /// Why there is no connection; `None` while it stands, and before the first try.
+    pub fn trouble(&self) -> Option<Reason> {
+        self.0.with(now(), |connection, _| connection.trouble())
+    }
+
+    /// Ends the connection and fails all calls, now and later, with [`Reason::Shut`].
     pub fn shut(&self) {
         let moment = now();
         self.0.with(moment, |connection, wakes| connection.shut(wakes));

@@ -43,7 +43,8 @@ impl Default for ClientConfig {
 pub enum WhileDown {
     /// They fail at once until the next try to connect is due: one dead peer slows nobody.
     Refuse,
-    /// They wait for the connection until their deadline: for the one peer that nothing goes without.
+    /// They wait for the connection until their deadline, and then fail with the reason why there is none: for the one
+    /// peer that nothing goes without.
     Wait,
 }
 

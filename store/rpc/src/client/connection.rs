@@ -47,6 +47,8 @@ pub struct Connection {
     failures: u32,
     rng: Rng,
     made: u64,
+    /// Why there is no connection; `None` while it stands, and before the first try.
+    trouble: Option<Reason>,
 }
 
 enum Phase {
@@ -82,6 +84,7 @@ impl Connection {
             failures: 0,
             rng: Rng::new(config.seed),
             made: 0,
+            trouble: None,
         })
     }
 
@@ -136,6 +139,10 @@ impl Connection {
         (self.made, standing)
     }
 
+    pub(crate) const fn trouble(&self) -> Option<Reason> {
+        self.trouble
+    }
+
     pub(crate) fn shut(&mut self, wakes: &mut Wakes) {
         self.phase = Phase::Shut;
         self.held = Vec::new();
@@ -156,6 +163,7 @@ impl Connection {
 
     /// The connection could not be made: tries the next address, or pauses after the last.
     fn failed(&mut self, now: Instant, reason: Reason, wakes: &mut Wakes) {
+        self.trouble = Some(reason);
         self.at = (self.at + 1) % self.addresses.len();
         if self.at != 0 {
             self.phase = Phase::Rest;
@@ -193,6 +201,7 @@ impl Connection {
     /// The connection stood and broke: what was sent fails, what was not goes out on the next one.
     fn broke(&mut self, now: Instant, mut link: Link, reason: Reason, wakes: &mut Wakes) {
         tracing::debug!(address = %self.addresses[self.at], %reason, "the connection broke");
+        self.trouble = Some(reason);
         self.held = link.unsent();
         let held = requests(&self.held).map(|(header, _)| header.request);
         let kept = held.filter_map(RequestId::from_bits);
@@ -216,6 +225,7 @@ impl Connection {
 
     fn up(&mut self, now: Instant, mut link: Link) {
         self.made += 1;
+        self.trouble = None;
         link.stands(now);
         let held = core::mem::take(&mut self.held);
         self.renew(now, &held, link.outbox());
@@ -296,7 +306,9 @@ impl Connection {
 
 impl Drive for Connection {
     fn drive(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
-        self.table.expire(now, wakes);
+        // What was never sent did not wait for an answer but for a connection.
+        let why = self.trouble.map_or(CallError::Timeout, CallError::Down);
+        self.table.expire(now, &why, wakes);
         match core::mem::replace(&mut self.phase, Phase::Rest) {
             Phase::Rest if self.wanted() => {
                 self.connect(now, wakes);

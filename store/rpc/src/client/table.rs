@@ -138,9 +138,9 @@ impl Table {
     }
 
     /// Ends every call whose deadline has come.
-    pub(crate) fn expire(&mut self, now: Instant, wakes: &mut Wakes) {
+    pub(crate) fn expire(&mut self, now: Instant, why: &CallError, wakes: &mut Wakes) {
         if self.earliest.reached(now) {
-            self.fail_if(wakes, |slot| slot.deadline.reached(now).then_some(CallError::Timeout));
+            self.fail_if(wakes, |slot| slot.deadline.reached(now).then(|| why.clone()));
         }
     }
 
@@ -188,9 +188,9 @@ mod tests {
         let (mut table, mut wakes) = (Table::default(), Wakes::new());
         let ids: Vec<_> = [30, 10, 20].map(|millis| table.insert(at(millis))).into();
         assert_eq!(table.earliest(), at(10));
-        table.expire(at(9), &mut wakes);
+        table.expire(at(9), &CallError::Timeout, &mut wakes);
         assert_eq!(table.open(), 3);
-        table.expire(at(10), &mut wakes);
+        table.expire(at(10), &CallError::Timeout, &mut wakes);
         assert_eq!((table.open(), table.earliest()), (2, at(20)));
         assert_eq!(table.poll(ids[1], Waker::noop()), Poll::Ready(Err(CallError::Timeout)));
         assert!(table.poll(ids[0], Waker::noop()).is_pending());
@@ -200,7 +200,7 @@ mod tests {
     fn a_late_answer_finds_nobody() {
         let (mut table, mut wakes) = (Table::default(), Wakes::new());
         let (timed_out, given_up) = (table.insert(at(1)), table.insert(at(9)));
-        table.expire(at(1), &mut wakes);
+        table.expire(at(1), &CallError::Timeout, &mut wakes);
         let _ = table.give_up(given_up);
         for id in [timed_out, given_up] {
             assert!(!table.answer(id, || Err(CallError::Busy), &mut wakes));
