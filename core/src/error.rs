@@ -46,7 +46,7 @@ codes! {
     CLIENT_UNHEALTHY = -105, "this client missed its heartbeats";
     NO_AVAILABLE_HANDLE = -200, "no space";
     INVALID_VERSION = -300, "the other side speaks another version";
-    INVALID_KEY = -400, "the key is not valid";
+    INVALID_KEY = -400, "the key is not valid; a key has 1 to 65535 bytes";
     WRITE_FAIL = -500, "the write failed";
     INVALID_PARAMS = -600, "the parameters are not valid";
     ILLEGAL_CLIENT = -601, "the object belongs to another client";
