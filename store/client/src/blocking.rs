@@ -1,6 +1,7 @@
 //! The face for threads.
 
 use core::future::Future;
+use core::time::Duration;
 
 use springtide_core::error::Code;
 use springtide_driver::{Runtime, block_on};
@@ -10,6 +11,9 @@ use crate::get::Piece;
 use crate::memory::{Memory, Slice};
 use crate::put::PutOptions;
 use crate::{Client, Config, Driving, Error, Forcing, Page, Pattern, Presence, Stat};
+
+/// How much longer than its call a caller drives.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A client for threads: a blocked caller drives sockets and transports itself, so a call costs no hand-over to another
 /// thread. A handle; many threads may share it.
@@ -32,6 +36,16 @@ impl<R: Runtime> Blocking<R> {
         runtime.block_on(Client::connect(config, handle, transports)).map(Self)
     }
 
+    /// As [`Client::close`].
+    pub fn close(self) {
+        let client = self.0.clone();
+        // It ends by itself in time.
+        let _ = self.run(async {
+            client.close().await;
+            Ok(())
+        });
+    }
+
     /// The asynchronous face of the same client. Its futures make progress under [`run`](Self::run) only.
     pub const fn client(&self) -> &Client<R> {
         &self.0
@@ -40,10 +54,12 @@ impl<R: Runtime> Blocking<R> {
     /// Runs a future of the asynchronous face on this thread, which drives all it needs.
     ///
     /// # Errors
-    /// [`Code::RPC_TIMEOUT`] at the client's time-out, and the future's own.
+    /// [`Code::RPC_TIMEOUT`] a little after the client's time-out, and the future's own.
     pub fn run<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let inner = &self.0.0;
-        let done = block_on(&[inner.master.seat(), &*inner.lane], self.0.deadline(), future);
+        // Calls end by their own deadline, each item with its own result; this one is for futures of others.
+        let deadline = self.0.deadline() + GRACE;
+        let done = block_on(&[inner.master.seat(), &*inner.lane], deadline, future);
         done.unwrap_or_else(|_| Err(Code::RPC_TIMEOUT.into()))
     }
 

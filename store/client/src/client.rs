@@ -11,7 +11,7 @@ use springtide_core::time::Instant;
 use springtide_driver::{Lane, Pause, Runtime, Seat, Shutdown, attend};
 use springtide_hal::Block;
 use springtide_hal_host::clock;
-use springtide_rpc::{ClientConfig, Remote, WhileDown};
+use springtide_rpc::{CallError, ClientConfig, Remote, WhileDown};
 use springtide_transport::Transport;
 
 use crate::ahead::Ahead;
@@ -92,7 +92,7 @@ impl<R: Runtime> Client<R> {
             drop(runtime.spawn(attend(&runtime, &lane, Pause::new(Duration::ZERO))?));
         }
         let shared = Shared::new(Membership::new(member::Config::default(), Vec::new(), seed));
-        let (shutdown, left) = (Shutdown::new(), Shutdown::new());
+        let (shutdown, left, watch) = (Shutdown::new(), Shutdown::new(), side.clone());
         let identity = Identity { name: config.name.clone(), address: String::new() };
         let stay = member::stay(runtime.clone(), side, identity, shared.clone(), shutdown.clone(), |_| {});
         let done = left.clone();
@@ -114,13 +114,22 @@ impl<R: Runtime> Client<R> {
             left,
             runtime,
         }));
-        let settled = client.in_time(client.deadline(), shared.settled()).await;
-        settled.map(|()| client).map_err(|timeout| why(&greeting, &shared, timeout))
+        let settled = member::unless(greeting.turned_away(), shared.settled());
+        match client.in_time(client.deadline(), settled).await {
+            Ok(Some(())) => Ok(client),
+            Ok(None) => Err(why(&greeting, &shared, &watch, Code::RPC_FAIL.into())),
+            Err(timeout) => Err(why(&greeting, &shared, &watch, timeout)),
+        }
     }
 
-    /// Takes leave of the master. Calls that are under way fail; memory that is registered stays usable until dropped.
+    /// Takes leave of the master, and gives back what was granted ahead; takes two seconds at most. Calls that are under
+    /// way fail; memory that is registered stays usable until dropped.
     pub async fn close(self) {
-        self.give_back(self.0.ahead.all(self.0.runtime.now()));
+        let abandoned = self.0.ahead.all(self.0.runtime.now());
+        if !abandoned.is_empty() {
+            // Before the leave: afterwards nobody may give them back.
+            let _ = self.abandon(&abandoned).await;
+        }
         self.0.shutdown.begin();
         let _ = self.in_time(self.0.runtime.now() + Duration::from_secs(1), self.0.left.begun()).await;
     }
@@ -169,9 +178,13 @@ impl<R: Runtime> Client<R> {
 }
 
 /// The best reason there is for a connection that did not come about.
-fn why(greeting: &Greeting, shared: &Shared, timeout: Error) -> Error {
-    match greeting.refusal().or_else(|| shared.refusal()) {
-        Some((code, text)) => Error::new(code, text),
-        None => timeout,
+fn why(greeting: &Greeting, shared: &Shared, master: &Remote, timeout: Error) -> Error {
+    if let Some((code, text)) = greeting.refusal() {
+        return Error::new(code, text);
+    }
+    match (master.trouble(), shared.refusal()) {
+        (Some(reason), _) => Error::from(CallError::Down(reason)),
+        (None, Some((code, text))) => Error::new(code, text),
+        (None, None) => timeout,
     }
 }

@@ -47,7 +47,8 @@ impl From<Code> for Error {
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        if refusal.detail == 0 { refusal.code.into() } else { Self::new(refusal.code, refusal) }
+        let says_more = refusal.detail != 0 || refusal.code == Code::NO_AVAILABLE_HANDLE;
+        if says_more { Self::new(refusal.code, refusal) } else { refusal.code.into() }
     }
 }
 

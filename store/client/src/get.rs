@@ -110,7 +110,8 @@ impl<R: Runtime> Client<R> {
             }
         }
         let result = |item| gets.result(item).unwrap_or(Err(Code::INTERNAL_ERROR));
-        (0..keys.len()).map(|item| result(item).map_err(Error::from)).collect()
+        let explained = |item| result(item).map_err(|code| explain(code, gets.found(item), &places[item]));
+        (0..keys.len()).map(explained).collect()
     }
 
     async fn ask_for(&self, gets: &mut Gets, keys: &[&[u8]], deadline: Instant) {
@@ -191,9 +192,13 @@ impl<R: Runtime> Client<R> {
                 transfers: (first, count),
             });
         }
+        for reading in &mut under_way {
+            reading.leases(&mut places[reading.item]).for_each(Lease::take_off);
+        }
         let moved = self.0.lane.transfer(&transfers, deadline).await;
         let now = self.0.runtime.now();
         for mut reading in under_way {
+            reading.leases(&mut places[reading.item]).for_each(Lease::land);
             let end = match &moved {
                 Ok(moved) => {
                     let failure =
@@ -255,6 +260,29 @@ impl<R: Runtime> Client<R> {
     }
 }
 
+/// The error with `code`, and a line that says what does not fit where that is known.
+fn explain(code: Code, found: Option<&Found>, place: &Place<'_>) -> Error {
+    let (Some(Found { len: whole, .. }), Place::Into { at, len, into }) = (found, place) else {
+        return code.into();
+    };
+    match (code, len) {
+        (Code::BUFFER_OVERFLOW, _) => {
+            let wanted = len.unwrap_or(whole.saturating_sub(*at));
+            let text = format_args!("the buffer is too small: {} bytes for {wanted} ({code:?})", into.len);
+            Error::new(code, text)
+        }
+        (Code::INVALID_PARAMS, None) => {
+            let text = format_args!("the value has {whole} bytes, nothing begins at {at} ({code:?})");
+            Error::new(code, text)
+        }
+        (Code::INVALID_PARAMS, Some(len)) => {
+            let text = format_args!("the value has {whole} bytes, not {len} from {at} on ({code:?})");
+            Error::new(code, text)
+        }
+        _ => code.into(),
+    }
+}
+
 /// A read of the whole value needs no block sums: the sum of the whole is known.
 fn cover_all(cover: Cover, len: u64) -> Cover {
     if cover.data.len() == len { Cover { sums: Default::default(), ..cover } } else { cover }
@@ -280,12 +308,16 @@ impl Reading {
 
     /// Scratch memory that may still be stored into is not used again.
     fn spoil(&mut self, place: &mut Place<'_>) {
-        if let Some(aside) = &mut self.aside {
-            aside.spoil();
-        }
-        if let Place::Owned(Some(lease)) = place {
-            lease.spoil();
-        }
+        self.leases(place).for_each(Lease::spoil);
+    }
+
+    /// The scratch memory that it reads to.
+    fn leases<'a>(&'a mut self, place: &'a mut Place<'_>) -> impl Iterator<Item = &'a mut Lease> {
+        let owned = match place {
+            Place::Owned(lease) => lease.as_mut(),
+            Place::Into { .. } => None,
+        };
+        self.aside.iter_mut().chain(owned)
     }
 }
 

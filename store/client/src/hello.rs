@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use springtide_core::error::Code;
-use springtide_core::id::Incarnation;
+use springtide_core::id::{Incarnation, Term};
 use springtide_core::wire::codec;
 use springtide_core::wire::frame::Method;
 use springtide_core::wire::message::{self, Hello, Mode, PROTOCOL, Welcome};
+use springtide_driver::Shutdown;
 
 /// What this process says of itself on a new connection, and what the other side answered last.
 #[derive(Clone, Debug)]
@@ -16,6 +17,7 @@ pub struct Greeting {
     cluster: u64,
     expected: Incarnation,
     heard: Arc<Mutex<Heard>>,
+    turned_away: Shutdown,
 }
 
 #[derive(Debug, Default)]
@@ -28,7 +30,8 @@ impl Greeting {
     /// For calls on behalf of `tenant` to any life of the other side, in `cluster` (0 takes any).
     pub fn new(incarnation: Incarnation, tenant: &str, cluster: u64) -> Self {
         let expected = Incarnation::default();
-        Self { incarnation, tenant: tenant.into(), cluster, expected, heard: Arc::default() }
+        let (heard, turned_away) = (Arc::default(), Shutdown::new());
+        Self { incarnation, tenant: tenant.into(), cluster, expected, heard, turned_away }
     }
 
     /// The same, to one life of the other side only.
@@ -45,6 +48,18 @@ impl Greeting {
     /// Why the other side refused last, if it did.
     pub fn refusal(&self) -> Option<(Code, String)> {
         self.lock().refusal.clone()
+    }
+
+    /// Begins when the other side refuses for a reason that time does not mend.
+    pub(crate) const fn turned_away(&self) -> &Shutdown {
+        &self.turned_away
+    }
+
+    fn refuse(&self, code: Code, text: String) {
+        self.lock().refusal = Some((code, text));
+        if code != Code::BUSY {
+            self.turned_away.begin();
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Heard> {
@@ -68,6 +83,14 @@ impl springtide_rpc::Hello for Greeting {
         if welcome.mode != Mode::Pool {
             return Err(Code::UNAVAILABLE_IN_CURRENT_MODE);
         }
+        if self.expected == Incarnation::default() && welcome.term == Term::default() {
+            let code = Code::UNAVAILABLE_IN_CURRENT_MODE;
+            self.refuse(
+                code,
+                format!("a node answers there, not a master; name the master's address ({code:?})"),
+            );
+            return Err(code);
+        }
         if self.expected != Incarnation::default() && welcome.incarnation != self.expected {
             return Err(Code::CLIENT_NOT_FOUND);
         }
@@ -76,6 +99,6 @@ impl springtide_rpc::Hello for Greeting {
     }
 
     fn refused(&mut self, code: Code, text: &str) {
-        self.lock().refusal = Some((code, text.into()));
+        self.refuse(code, format!("{text} ({code:?})"));
     }
 }

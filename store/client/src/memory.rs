@@ -151,7 +151,7 @@ impl Scratch {
             Some(memory) => memory,
             None => Memory::allocate(&self.lane, if pool.is_some() { size } else { len })?,
         };
-        Ok(Lease { memory, pool })
+        Ok(Lease { memory, pool, in_flight: false })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, [Vec<Memory>; CLASSES]> {
@@ -163,6 +163,7 @@ impl Scratch {
 pub(crate) struct Lease {
     memory: Memory,
     pool: Option<(Arc<Scratch>, usize)>,
+    in_flight: bool,
 }
 
 impl Lease {
@@ -179,11 +180,21 @@ impl Lease {
     pub(crate) fn spoil(&mut self) {
         self.pool = None;
     }
+
+    /// From now on something stores into it. If its user goes away before [`land`](Self::land), it is not used again.
+    pub(crate) const fn take_off(&mut self) {
+        self.in_flight = true;
+    }
+
+    /// Nothing stores into it any more, unless it is spoilt.
+    pub(crate) const fn land(&mut self) {
+        self.in_flight = false;
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        let Some((scratch, class)) = self.pool.take() else { return };
+        let Some((scratch, class)) = self.pool.take().filter(|_| !self.in_flight) else { return };
         let mut free = scratch.lock();
         if free[class].is_empty() || (free[class].len() as u64) < KEPT / (SMALLEST << class) {
             free[class].push(self.memory.clone());

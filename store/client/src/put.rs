@@ -15,6 +15,7 @@ use springtide_core::wire::message::{
     self, Abandoned, Finished, Grant, Granted, Options, Publish, Refusal, Wanted,
 };
 use springtide_driver::Runtime;
+use springtide_rpc::Call;
 
 use crate::ahead::{self, Extent};
 use crate::memory::{Lease, Slice};
@@ -351,15 +352,20 @@ impl<R: Runtime> Client<R> {
         if abandoned.is_empty() {
             return;
         }
-        let deadline = self.0.runtime.now() + Duration::from_secs(1);
-        let call = self.0.master.call(message::PUT_ABORT, deadline, |body| {
-            codec::put(body, &());
-            abandoned.iter().for_each(|item| codec::put(body, item));
-        });
+        let call = self.abandon(&abandoned);
         drop(self.0.runtime.spawn(async move {
             // An abort that is lost is made good by the discard time-out.
             let _ = call.await;
         }));
+    }
+
+    /// Asks the master to take extents back.
+    pub(crate) fn abandon(&self, abandoned: &[Abandoned]) -> Call {
+        let deadline = self.0.runtime.now() + Duration::from_secs(1);
+        self.0.master.call(message::PUT_ABORT, deadline, |body| {
+            codec::put(body, &());
+            abandoned.iter().for_each(|item| codec::put(body, item));
+        })
     }
 
     async fn end(&self, puts: &mut Puts, batch: &Batch<'_>, deadline: Instant) {
