@@ -41,13 +41,25 @@ pub(crate) fn found(found: &master::Found) -> wire::Found {
     }
 }
 
-/// Preferred segments by id: names that nobody has are passed over (S0A-047).
+/// Preferred segments by id, found by their own name or by their owner's: names that nobody has are passed over
+/// (S0A-047).
 pub(crate) struct Wishes(heapless::Vec<SegmentId, { wire::MAX_PREFERRED }>);
 
 impl Wishes {
     pub(crate) fn new(master: &Master, options: &wire::Options<'_>) -> Self {
-        let ids = options.preferred.iter().filter_map(|name| master.segments_named(name).next());
-        Self(ids.map(|segment| segment.id).collect())
+        let mut ids = heapless::Vec::new();
+        for name in &options.preferred {
+            let mut named = master.segments_named(name).peekable();
+            if named.peek().is_some() {
+                ids.extend(named.map(|segment| segment.id).take(wire::MAX_PREFERRED - ids.len()));
+                continue;
+            }
+            let owned = master
+                .segments()
+                .filter(|segment| master.member(segment.owner).is_some_and(|owner| owner.name == *name));
+            ids.extend(owned.map(|segment| segment.id).take(wire::MAX_PREFERRED - ids.len()));
+        }
+        Self(ids)
     }
 
     pub(crate) fn options<'a>(&'a self, options: &wire::Options<'a>) -> PutOptions<'a> {

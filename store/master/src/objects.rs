@@ -92,7 +92,7 @@ pub(crate) fn put_start(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     call.answer.tail(&granted(state), |out| {
         for (place, item) in items.enumerate() {
             // One key twice in a batch is two puts, not one that is repeated.
-            let caller = Caller { request: mix(caller.request ^ place as u64), ..caller };
+            let caller = Caller { request: item_request(caller.request, place), ..caller };
             let grant = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {
                 let started = state.master.put_start(call.now, caller, key, item.len, &options);
                 started.map(|started| convert::grant(&started)).map_err(convert::put_refusal)
@@ -100,6 +100,15 @@ pub(crate) fn put_start(state: &mut State, caller: Caller, call: Call<'_, '_>) {
             put(out, &grant);
         }
     });
+}
+
+/// The request that the item at `place` of a batch makes: another for each place, so that one key twice is two puts,
+/// and the same when the batch comes again.
+const fn item_request(request: u64, place: usize) -> u64 {
+    match place {
+        0 => request,
+        place => mix(request).wrapping_add(place as u64),
+    }
 }
 
 fn granted(state: &State) -> wire::Granted {
