@@ -20,13 +20,16 @@ pub use springtide_client::{
     Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing, MemberInfo, Memory,
     Page, Pattern, Piece, Presence, PutOptions, SegmentInfo, Slice, Stat,
 };
+pub use springtide_coord::CoordError;
 pub use springtide_core as core;
 pub use springtide_core::error::Code;
 pub use springtide_core::id::Incarnation;
 pub use springtide_driver::{Runtime, Shutdown};
 pub use springtide_hal::Block;
-pub use springtide_master::{Config as MasterRules, Server as Master, ServerConfig as MasterConfig};
-pub use springtide_node::{Config as NodeConfig, Node, Standing};
+pub use springtide_master::{
+    Config as MasterRules, Server as Master, ServerConfig as MasterConfig, StartError as MasterError,
+};
+pub use springtide_node::{Config as NodeConfig, Node, Standing, StartError as NodeError};
 pub use springtide_rpc::resolve;
 #[cfg(feature = "tokio")]
 pub use springtide_tokio::Tokio;

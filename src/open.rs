@@ -91,14 +91,27 @@ pub async fn connect<R: Runtime>(config: crate::ClientConfig, runtime: R) -> Res
 }
 
 /// Makes a node that serves its memory over all transports that the features name, bytes beside its RPC on a free port
-/// of the same address. See [`Node::bind`](crate::Node::bind).
+/// of the same address. Blocks while a name that is advertised resolves. See [`Node::bind`](crate::Node::bind).
 ///
 /// # Errors
 /// When a transport cannot be opened, or memory, port or descriptors cannot be had.
 pub fn lend<R: Runtime>(config: &crate::NodeConfig, runtime: R) -> Result<Node<R>, LendError> {
-    let which = Transports { listen: Some(SocketAddr::new(config.listen.ip(), 0)), ..Transports::default() };
+    let advertise = config.advertise.as_deref().map(host_ip).transpose().map_err(LendError::Open)?;
+    let listen = Some(SocketAddr::new(config.listen.ip(), 0));
+    let which = Transports { listen, advertise, ..Transports::default() };
     let (life, opened) = transports(&which).map_err(LendError::Open)?;
     Node::bind(life, config, runtime, opened).map_err(LendError::Start)
+}
+
+/// The address of the host that peers are told.
+fn host_ip(host: &str) -> Result<IpAddr, OpenError> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse() {
+        return Ok(ip);
+    }
+    let unknown = |why: &dyn fmt::Display| OpenError { transport: "tcp", why: why.to_string().into() };
+    let found = springtide_rpc::resolve(&format!("{host}:0")).map_err(|error| unknown(&error))?;
+    found.first().map(SocketAddr::ip).ok_or_else(|| unknown(&"the advertised host has no address"))
 }
 
 /// Why a node cannot lend its memory.
