@@ -49,7 +49,12 @@ impl Failure {
 
     /// The service refused `what` with `code`.
     pub fn refused(what: impl fmt::Display, code: Code) -> Self {
-        let failure = Self::new(format_args!("{what}: {code}"));
+        Self::refused_because(what, code, code)
+    }
+
+    /// The service refused `what` with `code`, and said why.
+    pub fn refused_because(what: impl fmt::Display, why: impl fmt::Display, code: Code) -> Self {
+        let failure = Self::new(format_args!("{what}: {why}"));
         match advice(code) {
             Some(advice) => failure.advise(advice),
             None => failure,

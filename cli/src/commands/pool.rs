@@ -24,7 +24,7 @@ impl Pool {
         Self::with(args.master.resolve()?, args.timeout, config).map_err(|error| match error {
             Unreachable::Failure(failure) => failure,
             Unreachable::Error(error) => {
-                Failure::refused(format_args!("cannot talk to the master at {}", args.master), error.code())
+                failed(format_args!("cannot talk to the master at {}", args.master), &error)
             }
         })
     }
@@ -73,10 +73,5 @@ enum Unreachable {
 
 /// What to say when a call about `what` failed.
 pub(crate) fn failed(what: impl core::fmt::Display, error: &Error) -> Failure {
-    let plain = Error::from(error.code()).to_string();
-    let text = error.to_string();
-    if text == plain {
-        return Failure::refused(what, error.code());
-    }
-    Failure::new(format_args!("{what}: {text}"))
+    Failure::refused_because(what, error, error.code())
 }

@@ -30,8 +30,8 @@ impl Ready {
         let (role, rest) = [Role::Master, Role::Node].into_iter().find_map(|role| {
             line.trim_end().strip_prefix(&format!("springtide {role}")).map(|rest| (role, rest))
         })?;
-        let address = Address::peer(rest.strip_prefix(" ready at ")?).ok()?;
-        Some(Self { role, address })
+        let address = Address::rpc(rest.strip_prefix(" ready at ")?).ok()?;
+        (address.port != 0).then_some(Self { role, address })
     }
 }
 
@@ -73,6 +73,8 @@ mod tests {
             let ready = Ready { role, address: Address { host: "2001:db8::1".to_owned(), port: 7 } };
             assert_eq!(Ready::parse(&format!("{ready}\n")), Some(ready));
         }
+        let everywhere = Ready::parse("springtide master ready at 0.0.0.0:7").unwrap();
+        assert_eq!(everywhere.address.to_string(), "0.0.0.0:7");
         for line in
             ["", "springtide master", "springtide node ready at nowhere:0", "springtide cli ready at a:1"]
         {

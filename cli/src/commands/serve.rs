@@ -9,8 +9,8 @@ use std::sync::Arc;
 use springtide::admin::{Server as Http, Source};
 use springtide::core::evict::Kind;
 use springtide::{
-    Master, MasterConfig, MasterRules, Node, NodeConfig, Runtime, Shutdown, Standing, Tokio, Transports,
-    transports,
+    CoordError, Master, MasterConfig, MasterError, MasterRules, Node, NodeConfig, NodeError, Runtime,
+    Shutdown, Standing, Tokio, Transports, transports,
 };
 
 use super::figures::MasterFigures;
@@ -30,7 +30,7 @@ pub fn master(args: &args::Master) -> Result<(), Failure> {
     let listen = one(&args.listen)?;
     warn(&args.listen);
     let config = MasterConfig { listen, state: Some(args.state.clone()), rules: rules(args)? };
-    let master = Master::bind(config).map_err(Failure::new)?;
+    let master = Master::bind(config).map_err(no_master)?;
     let _http = match &args.http {
         address::Http::Off => None,
         address::Http::At(address) => Some(http(address, Arc::new(MasterFigures::new(master.figures())))?),
@@ -48,13 +48,17 @@ pub fn node(args: &args::Node) -> Result<(), Failure> {
     }
     let listen = one(&args.listen)?;
     warn(&args.listen);
+    if listen.ip().is_unspecified() && args.advertise.is_none() {
+        let why = format_args!("listening on {} tells peers no address", args.listen);
+        return Err(Failure::usage(why).advise("give --advertise HOST"));
+    }
     let runtime = Tokio::new_multi(2).map_err(no_runtime)?;
     let which = Transports {
         listen: Some(SocketAddr::new(listen.ip(), 0)),
         advertise: args.advertise.as_deref().map(advertised_ip).transpose()?,
         ..Transports::default()
     };
-    let (life, opened) = transports(&which).map_err(Failure::new)?;
+    let (life, opened) = transports(&which).map_err(|error| Failure::new(error).advise(OTHER_PORT))?;
     let config = NodeConfig {
         listen,
         advertise: args.advertise.clone(),
@@ -62,14 +66,15 @@ pub fn node(args: &args::Node) -> Result<(), Failure> {
         uniform: args.uniform.map_or(0, |size| size.0),
         ..NodeConfig::new(args.connect.master.resolve()?, args.memory.0)
     };
-    let node = Node::bind(life, &config, runtime.clone(), opened).map_err(Failure::new)?;
+    let node = Node::bind(life, &config, runtime.clone(), opened).map_err(no_node)?;
     let (standing, address, handle) = (node.standing(), node.advertised().to_owned(), runtime.clone());
-    drop(runtime.spawn(async move { announce(&handle, &standing, &address).await }));
+    let master = args.connect.master.to_string();
+    drop(runtime.spawn(async move { announce(&handle, &standing, &address, &master).await }));
     serve(&runtime, stop, |shutdown| node.run(shutdown))
 }
 
 /// Says that the node is ready once the master knows it, and meanwhile why it does not.
-async fn announce(runtime: &Tokio, standing: &Standing, address: &str) {
+async fn announce(runtime: &Tokio, standing: &Standing, address: &str, master: &str) {
     let mut told = None;
     let mut settled = core::pin::pin!(standing.settled());
     loop {
@@ -85,7 +90,7 @@ async fn announce(runtime: &Tokio, standing: &Standing, address: &str) {
         }
         let refusal = standing.refusal();
         if refusal.is_some() && refusal != told {
-            tracing::warn!(why = refusal.as_deref(), "not registered with the master yet; trying on");
+            tracing::warn!(master, why = refusal.as_deref(), "not registered with the master yet; trying on");
             told = refusal;
         }
     }
@@ -124,6 +129,30 @@ fn rules(args: &args::Master) -> Result<MasterRules, Failure> {
     Ok(rules)
 }
 
+/// What to do when a node cannot begin.
+fn no_node(error: NodeError) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        NodeError::Listen(_) => failure.advise(OTHER_PORT),
+        NodeError::Memory(..) => failure.advise("give a --memory that this machine has"),
+        _ => failure,
+    }
+}
+
+/// What to do when a master cannot begin.
+fn no_master(error: MasterError) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        MasterError::Listen(_) => failure.advise(OTHER_PORT),
+        MasterError::Coordination(CoordError::Io(..)) => {
+            failure.advise("give --state a folder that can be written")
+        }
+        _ => failure,
+    }
+}
+
+const OTHER_PORT: &str = "choose another --listen address of this machine, or port 0 for a free one";
+
 /// The eviction policy of this name.
 pub(crate) fn policy(name: &str) -> Result<Kind, Failure> {
     name.parse().map_err(|error| Failure::usage(format_args!("--policy {name:?}: {error}")))
@@ -141,7 +170,7 @@ fn advertised_ip(host: &str) -> Result<IpAddr, Failure> {
 
 /// Says that a service is ready: one line, for people and for scripts that wait for it.
 fn ready(role: Role, address: &str) -> Result<(), Failure> {
-    let address = Address::peer(address).map_err(Failure::new)?;
+    let address = Address::rpc(address).map_err(Failure::new)?;
     Out::stdout(Format::Table).line(&Ready { role, address }.to_string())
 }
 
