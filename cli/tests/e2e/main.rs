@@ -1,0 +1,16 @@
+//! The pool end to end: real masters and nodes as processes, real sockets, real memory.
+
+mod raw;
+mod support;
+
+mod addresses;
+mod batches;
+mod faults;
+mod keys;
+mod listing;
+mod ranges;
+mod restarts;
+mod room;
+mod stop;
+mod wire;
+mod writers;
