@@ -124,7 +124,7 @@ pub struct Node {
     #[arg(long, value_name = "HOST", value_parser = address::advertised)]
     pub advertise: Option<String>,
 
-    /// The node's name, for people and for `put --prefer`; one of the living may have it [default: its address]
+    /// The node's name, for people and for `put --prefer`, which means all nodes of that name [default: its address]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 

@@ -234,3 +234,48 @@ fn plain_text_is_said_where_others_listen() {
         assert_eq!(ran.err.contains("plain text"), said, "{ran:?}");
     }
 }
+
+/// Case 31: whoever comes second is told, and the first goes on.
+#[test]
+fn an_address_in_use_is_refused_to_the_second() {
+    let mut pool = Pool::new(&[]);
+    let first = pool.add(&["--memory", "4MiB", "--name", "node-a"]).address().clone();
+    let master = pool.address();
+    let elsewhere = format!("127.0.0.2:{}", first.port);
+    let same_address = ["--listen", &elsewhere, "--advertise", "127.0.0.1"];
+    let mut command = springtide();
+    command.args(["node", "--memory", "4MiB", "--master", &master, "--until-eof"]).args(same_address);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut second = command.spawn().unwrap();
+    let mut said = std::io::BufReader::new(second.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("not registered") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut said, &mut line).unwrap() > 0, "it says that it waits");
+    }
+    assert!(line.contains("another live member serves at this address"), "{line}");
+    let rest = std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    pool.serves("k");
+    drop(second.stdin.take());
+    let second = ended(second, EXIT);
+    assert_eq!((second.code, second.out().as_str()), (0, ""), "{second:?}");
+    rest.join().unwrap().unwrap();
+    assert_eq!(pool.status()["segments"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_said() {
+    let table: [(&[&str], &str); 6] = [
+        (&["--client-ttl", "1s"], "heartbeat"),
+        (&["--crashed-ttl", "1s"], "client TTL"),
+        (&["--put-discard", "0s"], "put discard"),
+        (&["--put-release", "1s"], "put discard"),
+        (&["--eviction-ratio", "0"], "eviction ratio"),
+        (&["--policy", "none"], "none"),
+    ];
+    for (options, part) in table {
+        let ran =
+            run(springtide().args(["master", "--listen", "127.0.0.1:0", "--http", "off"]).args(options));
+        ran.failed(2, &[part]);
+    }
+}

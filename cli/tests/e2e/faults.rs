@@ -10,7 +10,7 @@ use springtide::core::wire::message::{self, Finished, Refusal};
 use springtide::{ClientConfig, Code, Error, Forcing, PutOptions, Transports, Use};
 
 use crate::raw::Raw;
-use crate::support::{Caller, KIB, MIB, PATIENCE, Pool, eventually, now, pattern, refused};
+use crate::support::{Caller, KIB, MIB, PATIENCE, Pool, eventually, now, pattern, refused, signal};
 
 /// A master that soon notices who is gone.
 pub(crate) const QUICK: [&str; 4] = ["--client-ttl", "2s", "--crashed-ttl", "3s"];
@@ -213,7 +213,7 @@ fn put_end(raw: &mut Raw, object: springtide::core::id::ObjectId) -> Result<(), 
     let mut body = Vec::new();
     codec::put(&mut body, &());
     let checksum = springtide::core::checksum::Checksum::None;
-    codec::put(&mut body, &Finished { object, checksum, written: 1 });
+    codec::put(&mut body, &Finished { object, checksum, failed: message::Failed::default() });
     let (_, body) = raw.ask(message::PUT_END, &body);
     let ((), mut tail) = codec::split::<(), Result<(), Refusal>>(&body).unwrap();
     tail.next().unwrap().unwrap()
@@ -296,4 +296,32 @@ fn a_command_killed_in_the_middle_of_a_put_leaves_nothing() {
     });
     assert!(caller.get(b"k").unwrap() == value);
     caller.remove(b"k", Forcing::Yes).unwrap();
+}
+
+/// A node that stands still answers nobody, but its host still acknowledges what is sent to it.
+#[test]
+fn a_node_that_stands_still_slows_nobody_who_has_another_copy() {
+    for which in each_transport() {
+        let mut pool = Pool::with(&QUICK, &[]);
+        for name in ["node-a", "node-b"] {
+            pool.add(&["--memory", "32MiB", "--name", name]);
+        }
+        let set = |config| ClientConfig { timeout: Duration::from_secs(10), ..config };
+        let (warm, cold) = (pool.caller_with(&which, set), pool.caller_with(&which, set));
+        let both = PutOptions { replicas: 2, ..PutOptions::default() };
+        for n in 0..10 {
+            warm.put(format!("k{n}").as_bytes(), &pattern(n, 200 * KIB), &both).unwrap();
+        }
+        signal(pool.nodes[0].id(), "STOP");
+        for caller in [&warm, &cold] {
+            for n in 0..10 {
+                let begun = now();
+                let got = caller.get(format!("k{n}").as_bytes());
+                let took = now().since(begun);
+                assert!(got.unwrap() == pattern(n, 200 * KIB), "k{n} after {took:?}");
+                assert!(took < Duration::from_secs(8), "k{n} took {took:?}");
+            }
+        }
+        signal(pool.nodes[0].id(), "CONT");
+    }
 }

@@ -1,5 +1,7 @@
 //! Pieces of values (S3A-110 … S3A-113), and memory of the caller's own.
 
+use core::future::Future;
+
 use springtide::{Checksums, Code, Piece, PutOptions, Transports, Use};
 
 use crate::support::{KIB, MIB, Pool, pattern, refused};
@@ -137,4 +139,36 @@ fn memory_of_the_callers_own_needs_to_be_large_enough() {
     refused(outside, Code::INVALID_PARAMS, &[]);
     refused(memory.write(MIB as u64 - 1, b"ab"), Code::INVALID_PARAMS, &[]);
     refused(memory.read(u64::MAX, &mut [0]), Code::INVALID_PARAMS, &[]);
+}
+
+/// A read that is dropped on its way may still store: never into what another read was given.
+#[test]
+fn dropped_reads_spoil_no_other() {
+    let pool = Pool::new(&["32MiB"]);
+    let which = Transports { shm: Use::No, ..Transports::default() };
+    let plain = |config| springtide::ClientConfig { checksums: Checksums::Off, ..config };
+    let caller = pool.caller_with(&which, plain);
+    let values = [pattern(1, 200 * KIB), pattern(2, 200 * KIB)];
+    for (key, value) in ["a", "b"].iter().zip(&values) {
+        caller.put(key.as_bytes(), value, &PutOptions::default()).unwrap();
+    }
+    let client = caller.client();
+    for round in 0..150u32 {
+        let good = caller.run(async {
+            let mut dropped = Box::pin(client.get(b"a"));
+            let mut polls = 0;
+            core::future::poll_fn(|cx| {
+                polls += 1;
+                match dropped.as_mut().poll(cx) {
+                    core::task::Poll::Pending if polls <= round % 4 => core::task::Poll::Pending,
+                    _ => core::task::Poll::Ready(()),
+                }
+            })
+            .await;
+            drop(dropped);
+            let got = client.get_batch(&[b"b", b"b"]).await;
+            Ok(got.into_iter().all(|value| value.unwrap() == values[1]))
+        });
+        assert!(good.unwrap(), "round {round}");
+    }
 }
