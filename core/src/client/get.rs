@@ -297,6 +297,11 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_of_nothing_asks_nobody() {
+        assert_eq!((Gets::new(0).next(), Gets::new(0).asking().count()), (NextGet::Done, 0));
+    }
+
+    #[test]
     fn no_answer_ends_what_was_asked() {
         let mut gets = Gets::new(3);
         answer(&mut gets, 1, Ok(found(&[1])));

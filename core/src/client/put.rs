@@ -356,6 +356,11 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_of_nothing_asks_nobody() {
+        assert_eq!((Puts::new(0).next(), Puts::new(0).starting().count()), (NextPut::Done, 0));
+    }
+
+    #[test]
     fn one_good_replica_is_enough_and_is_named() {
         let mut puts = Puts::new(1);
         granted(&mut puts, 0, 2);

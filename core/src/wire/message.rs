@@ -83,6 +83,8 @@ methods! {
     COPY_START = 27;
     /// [`CopyEnd`] → `()`.
     COPY_END = 28;
+    /// [`Clear`], tail keys → `()`, tail `Result<(), `[`Refusal`]`>`.
+    CLEAR = 29;
     /// `()` → [`Figures`].
     FIGURES = 48;
     /// To a node: [`crate::id::SegmentId`] → `()`, tail [`Card`].

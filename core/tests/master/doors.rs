@@ -108,6 +108,25 @@ fn a_replica_that_was_not_written_is_dropped() {
     assert_eq!(pool.used(), MIB + 64);
 }
 
+#[test]
+fn every_read_renews_the_lease() {
+    let mut pool = Pool::new(MIB);
+    pool.put("k", 10).unwrap();
+    let leased = |pool: &mut Pool| {
+        let caller = pool.caller(3);
+        pool.master.stat(pool.now, caller, key("k")).unwrap().leased_until
+    };
+    assert!(leased(&mut pool) <= pool.now, "a put gives no lease");
+    for _ in 0..2 {
+        pool.get("k").unwrap();
+        assert_eq!(leased(&mut pool), pool.now + Duration::from_secs(10));
+        pool.pass(6);
+    }
+    assert_eq!(pool.remove("k", Force::No), -706, "the second read's lease runs");
+    pool.pass(4);
+    assert_eq!(pool.remove("k", Force::No), 0);
+}
+
 /// Case 2: an empty value is a value.
 #[test]
 fn empty_values_are_kept() {

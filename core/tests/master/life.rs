@@ -345,3 +345,47 @@ fn tenants_do_not_see_each_other() {
         (Some("other"), None)
     );
 }
+
+/// Queries over all segments: names need not be unique, and a silent member fails none of them.
+#[test]
+fn a_silent_member_fails_no_query() {
+    let (mut pool, a, b) = two_nodes();
+    on(b, &mut pool, "b");
+    pool.pass(10);
+    assert_eq!(pool.master.status(Incarnation(4)), ClientStatus::Disconnected);
+    let named = |name: &str| -> Vec<_> {
+        pool.master
+            .segments_named(name)
+            .map(|found| (found.id, found.used, found.len, found.visible))
+            .collect()
+    };
+    let (open, hidden) = (Visibility::Open, Visibility::Hidden);
+    assert_eq!(named("memory"), [(a, 0, 16 * MIB, open), (b, 1_024, 16 * MIB, hidden)]);
+    assert_eq!(named("nowhere"), []);
+    assert_eq!(pool.master.segments().map(|found| found.id).collect::<Vec<_>>(), [a, b]);
+    let silent = pool.master.member_of(Incarnation(4)).unwrap();
+    assert_eq!((silent.name, silent.status), ("other", ClientStatus::Disconnected));
+    // A replica tells its segment and its owner, also while nobody can read it.
+    let caller = Caller { incarnation: Incarnation(2), tenant: TenantId(0), request: 0 };
+    let replicas = pool.master.stat(pool.now, caller, key("b")).unwrap().replicas;
+    assert_eq!((replicas.len(), replicas[0].segment, replicas[0].owner), (1, b, silent.id));
+}
+
+#[test]
+fn members_are_walked_in_order_until_the_visitor_has_enough() {
+    let mut pool = Pool::new(0);
+    let node = Member { address: "[2001:db8::1]:7000", ..member("served") };
+    pool.master.register(pool.now, Incarnation(4), &node).unwrap();
+    let names = |pool: &Pool| pool.master.members().map(|member| member.name.to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&pool), ["node", "one", "two", "served"]);
+    let mut seen = Vec::new();
+    let ended = pool.master.members().try_for_each(|member| {
+        seen.push(member.name);
+        if member.name == "one" { Err("enough") } else { Ok(()) }
+    });
+    assert_eq!((ended, seen), (Err("enough"), vec!["node", "one"]));
+    let address = |life| pool.master.member_of(Incarnation(life)).map(|member| member.address);
+    assert_eq!((address(4), address(1), address(99)), (Some("[2001:db8::1]:7000"), Some(""), None));
+    pool.master.leave(pool.now, Incarnation(2));
+    assert_eq!(names(&pool), ["node", "two", "served"]);
+}

@@ -276,3 +276,11 @@ pub struct CopyEnd {
     /// If not: whether every write of it has ended.
     pub quiet: bool,
 }
+
+/// Drops replicas of objects that the caller wrote (S0A-085). What is leased, being copied or still being written stays,
+/// and so does what somebody else wrote: each item says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Clear<'a> {
+    /// The name of the segment whose replicas go; empty for all segments.
+    pub segment: &'a str,
+}

@@ -6,6 +6,7 @@ use super::*;
 use crate::checksum::Checksum;
 use crate::id::{Id, ObjectId, SegmentId};
 use crate::range::Extent;
+use crate::ticket::TicketKey;
 use crate::wire::codec::{put, split, whole};
 use core::num::NonZeroU32;
 
@@ -74,6 +75,48 @@ fn golden_put() {
     let failed = Failed::from_slice(&[segment(9)]).unwrap();
     let end = Finished { object: object(1), checksum: Checksum::Crc32c(5), failed };
     assert_eq!(bytes(&end), [1, 2, 1, 5, 1, 9, 1]);
+}
+
+#[test]
+fn golden_members() {
+    let register = Register { name: "n", address: "h:1", mode: Mode::Pool, fences: true };
+    assert_eq!(bytes(&register), [1, b'n', 3, b'h', b':', b'1', 0, 1]);
+    let registered = Registered { ticket_key: TicketKey([9; 16]), heartbeat_ms: 1_000, ttl_ms: 10_000 };
+    assert_eq!(bytes(&registered), [&[9; 16][..], &[0xE8, 7, 0x90, 0x4E]].concat());
+    assert_eq!(bytes(&Heartbeat { count: 5 }), [5]);
+    let extent = Extent::new(64, 128).unwrap();
+    let mut beat = bytes(&Beat { status: ClientStatus::Healthy });
+    put(&mut beat, &FenceDuty { number: 3, segment: segment(1), extent, below: 9 });
+    assert_eq!(beat, [1, 3, 1, 1, 64, 0x80, 1, 9]);
+    let statuses =
+        [ClientStatus::Undefined, ClientStatus::Healthy, ClientStatus::Disconnected, ClientStatus::Crashed];
+    for (number, status) in (0u8..).zip(statuses) {
+        assert_eq!((bytes(&Beat { status }), status as u8), ([number].into(), number));
+    }
+    let status = ClientStatus::Disconnected;
+    let incarnation = Incarnation(1);
+    let member = MemberInfo { name: "n", address: "", incarnation, status, segments: 2, duties: 0 };
+    assert_eq!(bytes(&member), [1, b'n', 0, 1, 2, 2, 0]);
+}
+
+#[test]
+fn golden_segments() {
+    assert_eq!(bytes(&Mount { name: "s", len: 4_096, uniform: 0 }), [1, b's', 0x80, 0x20, 0]);
+    let info = SegmentInfo {
+        id: segment(2),
+        name: "s",
+        owner: "o",
+        incarnation: Incarnation(1),
+        address: "h:1",
+        len: 4_096,
+        used: 64,
+        largest_hole: 4_032,
+        open: true,
+    };
+    let golden = [2, 1, 1, b's', 1, b'o', 1, 3, b'h', b':', b'1', 0x80, 0x20, 64, 0xC0, 0x1F, 1];
+    assert_eq!(bytes(&info), golden);
+    assert_eq!(whole::<SegmentInfo<'_>>(&golden), Ok(info));
+    assert_eq!(bytes(&Clear { segment: "s" }), [1, b's']);
 }
 
 #[test]
