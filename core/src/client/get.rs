@@ -58,6 +58,8 @@ pub struct Read<'a> {
     pub from: Location,
     /// When the object's lease ends, by our clock.
     pub until: Instant,
+    /// How many other replicas were not tried since the master was asked.
+    pub others: u32,
 }
 
 /// How a read ended.
@@ -140,7 +142,9 @@ impl Gets {
     pub fn reading(&self) -> impl Iterator<Item = Read<'_>> {
         self.items.iter().enumerate().filter_map(|(item, it)| {
             let (State::Read { replica }, Some(found)) = (it.state, &it.found) else { return None };
-            Some(Read { item, found, from: found.replicas[usize::from(replica)], until: it.until })
+            let from = found.replicas[usize::from(replica)];
+            let others = (found.replicas.len() as u32).saturating_sub(it.failed.count_ones() + 1);
+            Some(Read { item, found, from, until: it.until, others })
         })
     }
 

@@ -70,7 +70,9 @@ impl<R: Runtime> Client<R> {
             ticket: None,
             len: stored,
         };
+        lease.take_off();
         let ended = self.0.lane.transfer(&[read], deadline).await?;
+        lease.land();
         if let Some((_, failure)) = ended.failed.first() {
             if ended.outcome.quiet() == Quiet::No {
                 lease.spoil();

@@ -13,6 +13,7 @@ use springtide_driver::Runtime;
 use springtide_hal_host::copy::copy;
 
 use crate::memory::{Lease, Slice};
+use crate::patience::{Share, attempt};
 use crate::routes::Route;
 use crate::{Checksums, Client, Error, verify};
 
@@ -35,6 +36,15 @@ enum Place<'a> {
     Into { at: u64, len: Option<u64>, into: Slice<'a> },
     /// To scratch memory, as long as the value is.
     Owned(Option<Lease>),
+}
+
+/// How long the reads of one batch are waited for.
+#[derive(Clone, Copy)]
+enum Until {
+    /// As long as the caller waits: no other replica helps.
+    Deadline,
+    /// For one attempt.
+    Attempt,
 }
 
 /// One item's read under way.
@@ -152,6 +162,8 @@ impl<R: Runtime> Client<R> {
         let mut transfers = Vec::new();
         let mut under_way = Vec::new();
         let mut ended: Vec<(usize, ReadEnd)> = Vec::new();
+        let mut unreachable: Vec<SegmentId> = Vec::new();
+        let mut until = Until::Deadline;
         for read in gets.reading() {
             let plan = self.plan(read.found, &mut places[read.item]);
             let (cover, len, aside) = match plan {
@@ -166,10 +178,23 @@ impl<R: Runtime> Client<R> {
                 continue;
             }
             let segment = read.from.segment;
-            let Ok(route) = self.0.routes.find(&self.0.master, segment, deadline).await else {
+            let now = self.0.runtime.now();
+            let patience = match read.others {
+                0 => deadline,
+                _ => attempt(now, deadline, 0, Share::Eighth),
+            };
+            let route = match unreachable.contains(&segment) {
+                true => None,
+                false => self.0.routes.find(&self.0.master, segment, patience).await.ok(),
+            };
+            let Some(route) = route else {
+                unreachable.push(segment);
                 ended.push((read.item, ReadEnd::Failed));
                 continue;
             };
+            if read.others > 0 {
+                until = Until::Attempt;
+            }
             let first = transfers.len() as u32;
             let to = match (&aside, &places[read.item]) {
                 (Some(aside), _) | (None, Place::Owned(Some(aside))) => aside.slice(0, cover.data.len()),
@@ -195,7 +220,14 @@ impl<R: Runtime> Client<R> {
         for reading in &mut under_way {
             reading.leases(&mut places[reading.item]).for_each(Lease::take_off);
         }
-        let moved = self.0.lane.transfer(&transfers, deadline).await;
+        let until = match until {
+            Until::Deadline => deadline,
+            Until::Attempt => {
+                let bytes = transfers.iter().fold(0u64, |sum, transfer| sum.saturating_add(transfer.len));
+                attempt(self.0.runtime.now(), deadline, bytes, Share::Eighth)
+            }
+        };
+        let moved = self.0.lane.transfer(&transfers, until).await;
         let now = self.0.runtime.now();
         for mut reading in under_way {
             reading.leases(&mut places[reading.item]).for_each(Lease::land);

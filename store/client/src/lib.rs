@@ -19,6 +19,7 @@ mod get;
 mod hello;
 pub mod member;
 mod memory;
+mod patience;
 mod put;
 mod routes;
 mod verify;

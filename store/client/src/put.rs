@@ -19,6 +19,7 @@ use springtide_rpc::Call;
 
 use crate::ahead::{self, Extent};
 use crate::memory::{Lease, Slice};
+use crate::patience::{Share, attempt};
 use crate::routes::Route;
 use crate::{Checksums, Client, Error, verify};
 
@@ -269,6 +270,7 @@ impl<R: Runtime> Client<R> {
         let mut under_way: Vec<Writing> = Vec::new();
         let mut ended = Vec::new();
         let mut until = deadline;
+        let mut unreachable = Vec::new();
         for write in puts.writing() {
             let source = &batch.sources[write.item];
             let stored =
@@ -278,8 +280,13 @@ impl<R: Runtime> Client<R> {
                 continue;
             }
             let fits = stored.is_some_and(|stored| stored <= write.to.extent.len());
-            let route = self.0.routes.find(&self.0.master, write.to.segment, deadline).await;
-            let (Ok(route), true) = (route, fits) else {
+            if !fits || unreachable.contains(&write.to.segment) {
+                ended.push((write.item, write.replica, WriteEnd::Failed));
+                continue;
+            }
+            let patience = attempt(self.0.runtime.now(), deadline, 0, Share::Third);
+            let Ok(route) = self.0.routes.find(&self.0.master, write.to.segment, patience).await else {
+                unreachable.push(write.to.segment);
                 ended.push((write.item, write.replica, WriteEnd::Failed));
                 continue;
             };
@@ -301,6 +308,8 @@ impl<R: Runtime> Client<R> {
             let (item, replica) = (write.item, write.replica);
             under_way.push(Writing { item, replica, segment, route, ticket, transfers: (first, count) });
         }
+        let bytes = transfers.iter().fold(0u64, |sum, transfer| sum.saturating_add(transfer.len));
+        until = until.min(attempt(self.0.runtime.now(), deadline, bytes, Share::Third));
         let moved = self.0.lane.transfer(&transfers, until).await;
         let now = self.0.runtime.now();
         self.0.lane.with(now, |lane, _| under_way.iter().for_each(|writing| lane.retire(writing.ticket)));
