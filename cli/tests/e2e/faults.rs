@@ -322,6 +322,19 @@ fn a_node_that_stands_still_slows_nobody_who_has_another_copy() {
                 assert!(took < Duration::from_secs(8), "k{n} took {took:?}");
             }
         }
+        // Nor does a batch wait for each of its items.
+        let fresh = pool.caller_with(&which, set);
+        let names: Vec<String> = (0..10).map(|n| format!("k{n}")).collect();
+        let keys: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        for (n, got) in fresh.get_batch(&keys).into_iter().enumerate() {
+            assert!(got.unwrap() == pattern(n as u64, 200 * KIB), "k{n}");
+        }
+        // A put that was given room there is given it elsewhere.
+        for n in 0..4 {
+            let key = format!("new{n}");
+            fresh.put(key.as_bytes(), &pattern(n, 200 * KIB), &PutOptions::default()).unwrap();
+            assert!(fresh.get(key.as_bytes()).unwrap() == pattern(n, 200 * KIB));
+        }
         signal(pool.nodes[0].id(), "CONT");
     }
 }

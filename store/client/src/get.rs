@@ -38,13 +38,15 @@ enum Place<'a> {
     Owned(Option<Lease>),
 }
 
-/// How long the reads of one batch are waited for.
-#[derive(Clone, Copy)]
-enum Until {
-    /// As long as the caller waits: no other replica helps.
-    Deadline,
-    /// For one attempt.
-    Attempt,
+/// What one round of reads moves.
+#[derive(Default)]
+struct Trip {
+    transfers: Vec<Transfer>,
+    under_way: Vec<Reading>,
+    /// Items that have ended before anything moved.
+    ended: Vec<(usize, ReadEnd)>,
+    /// Most replicas that are left to any of the items.
+    alternatives: u32,
 }
 
 /// One item's read under way.
@@ -159,74 +161,13 @@ impl<R: Runtime> Client<R> {
 
     /// Moves one replica of every item that is to be read, in one batch.
     async fn move_in(&self, gets: &mut Gets, places: &mut [Place<'_>], deadline: Instant) {
-        let mut transfers = Vec::new();
-        let mut under_way = Vec::new();
-        let mut ended: Vec<(usize, ReadEnd)> = Vec::new();
-        let mut unreachable: Vec<SegmentId> = Vec::new();
-        let mut until = Until::Deadline;
-        for read in gets.reading() {
-            let plan = self.plan(read.found, &mut places[read.item]);
-            let (cover, len, aside) = match plan {
-                Ok(plan) => plan,
-                Err(code) => {
-                    ended.push((read.item, ReadEnd::Refused(code)));
-                    continue;
-                }
-            };
-            if cover.data.is_empty() {
-                ended.push((read.item, ReadEnd::Good(0)));
-                continue;
-            }
-            let segment = read.from.segment;
-            let now = self.0.runtime.now();
-            let patience = match read.others {
-                0 => deadline,
-                _ => attempt(now, deadline, 0, Share::Eighth),
-            };
-            let route = match unreachable.contains(&segment) {
-                true => None,
-                false => self.0.routes.find(&self.0.master, segment, patience).await.ok(),
-            };
-            let Some(route) = route else {
-                unreachable.push(segment);
-                ended.push((read.item, ReadEnd::Failed));
-                continue;
-            };
-            if read.others > 0 {
-                until = Until::Attempt;
-            }
-            let first = transfers.len() as u32;
-            let to = match (&aside, &places[read.item]) {
-                (Some(aside), _) | (None, Place::Owned(Some(aside))) => aside.slice(0, cover.data.len()),
-                (None, Place::Into { into, .. }) => Slice { len: cover.data.len(), ..*into },
-                (None, Place::Owned(None)) => continue,
-            };
-            transfers.push(read_transfer(route, to, read.from.offset + cover.data.offset()));
-            if let (Some(aside), false) = (&aside, cover.sums.is_empty()) {
-                let to = aside.slice(cover.data.len(), cover.sums.len());
-                transfers.push(read_transfer(route, to, read.from.offset + cover.sums.offset()));
-            }
-            let count = transfers.len() as u32 - first;
-            under_way.push(Reading {
-                item: read.item,
-                segment,
-                route,
-                cover,
-                len,
-                aside,
-                transfers: (first, count),
-            });
-        }
+        let Trip { transfers, mut under_way, mut ended, alternatives } =
+            self.prepare(gets, places, deadline).await;
+        let bytes = transfers.iter().fold(0u64, |sum, transfer| sum.saturating_add(transfer.len));
+        let until = self.until(deadline, bytes, alternatives);
         for reading in &mut under_way {
             reading.leases(&mut places[reading.item]).for_each(Lease::take_off);
         }
-        let until = match until {
-            Until::Deadline => deadline,
-            Until::Attempt => {
-                let bytes = transfers.iter().fold(0u64, |sum, transfer| sum.saturating_add(transfer.len));
-                attempt(self.0.runtime.now(), deadline, bytes, Share::Eighth)
-            }
-        };
         let moved = self.0.lane.transfer(&transfers, until).await;
         let now = self.0.runtime.now();
         for mut reading in under_way {
@@ -249,6 +190,62 @@ impl<R: Runtime> Client<R> {
         }
         for (item, end) in ended {
             gets.handle_read(now, item, end, |location| self.rank(location));
+        }
+    }
+
+    /// Settles from where to where the bytes of every item go.
+    async fn prepare(&self, gets: &Gets, places: &mut [Place<'_>], deadline: Instant) -> Trip {
+        let mut trip = Trip::default();
+        let mut unreachable: Vec<SegmentId> = Vec::new();
+        for read in gets.reading() {
+            let item = read.item;
+            let (cover, len, aside) = match self.plan(read.found, &mut places[item]) {
+                Ok(plan) => plan,
+                Err(code) => {
+                    trip.ended.push((item, ReadEnd::Refused(code)));
+                    continue;
+                }
+            };
+            if cover.data.is_empty() {
+                trip.ended.push((item, ReadEnd::Good(0)));
+                continue;
+            }
+            let segment = read.from.segment;
+            let route = match unreachable.contains(&segment) {
+                true => None,
+                false => {
+                    let patience = self.until(deadline, 0, read.others);
+                    self.0.routes.find(&self.0.master, segment, patience).await.ok()
+                }
+            };
+            let Some(route) = route else {
+                unreachable.push(segment);
+                trip.ended.push((item, ReadEnd::Failed));
+                continue;
+            };
+            let to = match (&aside, &places[item]) {
+                (Some(aside), _) | (None, Place::Owned(Some(aside))) => aside.slice(0, cover.data.len()),
+                (None, Place::Into { into, .. }) => Slice { len: cover.data.len(), ..*into },
+                (None, Place::Owned(None)) => continue,
+            };
+            let first = trip.transfers.len() as u32;
+            trip.alternatives = trip.alternatives.max(read.others);
+            trip.transfers.push(read_transfer(route, to, read.from.offset + cover.data.offset()));
+            if let (Some(aside), false) = (&aside, cover.sums.is_empty()) {
+                let to = aside.slice(cover.data.len(), cover.sums.len());
+                trip.transfers.push(read_transfer(route, to, read.from.offset + cover.sums.offset()));
+            }
+            let transfers = (first, trip.transfers.len() as u32 - first);
+            trip.under_way.push(Reading { item, segment, route, cover, len, aside, transfers });
+        }
+        trip
+    }
+
+    /// How long an attempt to move `bytes` may take where as many `alternatives` are left.
+    fn until(&self, deadline: Instant, bytes: u64, alternatives: u32) -> Instant {
+        match alternatives {
+            0 => deadline,
+            _ => attempt(self.0.runtime.now(), deadline, bytes, Share::Eighth),
         }
     }
 
