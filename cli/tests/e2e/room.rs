@@ -65,6 +65,20 @@ fn a_full_pool_evicts_and_serves() {
     assert!((8..=15).contains(&there), "{there}");
 }
 
+/// A value that takes more than the high watermark allows is not given up for its own sake, only for another.
+#[test]
+fn a_value_that_fills_the_pool_stays_until_another_needs_its_room() {
+    let pool = Pool::new(&["16MiB"]);
+    let caller = pool.caller();
+    for n in 0..3u64 {
+        let value = pattern(n, 15 * MIB + 512 * KIB);
+        caller.put(format!("k{n}").as_bytes(), &value, &PutOptions::default()).unwrap();
+        let stat = caller.run(caller.client().stat(format!("k{n}").as_bytes())).unwrap();
+        assert_eq!((stat.len, pool.figure("counters", "evicted")), (value.len() as u64, n));
+    }
+    assert!(caller.get(b"k2").unwrap() == pattern(2, 15 * MIB + 512 * KIB));
+}
+
 /// What nobody may give up stays, the newcomer is refused with the size of the largest hole, and when room is made the
 /// pool goes on.
 #[test]

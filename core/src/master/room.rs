@@ -94,9 +94,10 @@ impl Master {
         any
     }
 
-    /// Begins a round if too much is used and none is running.
+    /// Begins a round if too much is used and none is running. The last object stays: making room ahead of need for
+    /// nothing but itself would lose what was put a moment ago. A put that needs its room still gets it.
     pub(super) fn watch(&mut self) {
-        if self.round.left == 0 && self.is_over(self.config.high_watermark) {
+        if self.round.left == 0 && self.shard.evictable() > 1 && self.is_over(self.config.high_watermark) {
             let ratio = u64::from(self.config.eviction_ratio) * ROUND_LIMIT;
             let share = u128::from(self.shard.evictable()) * u128::from(ratio) / u128::from(MILLION);
             self.round.left = (share as u64).max(1);

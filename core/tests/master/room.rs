@@ -71,6 +71,18 @@ fn leases_on_everything_are_named() {
     assert!(pool.put("more", NEARLY_MIB).is_ok());
 }
 
+/// A value above the watermark is not given up for its own sake, only for another.
+#[test]
+fn the_last_object_goes_only_for_another() {
+    let mut pool = Pool::new(16 * MIB);
+    for n in 0..3 {
+        pool.put(&format!("k{n}"), 31 * MIB / 2).unwrap();
+        pool.pass(2);
+        assert_eq!(pool.exists(&format!("k{n}")), Existence::Present);
+        assert_eq!(pool.master.stats().totals.evicted, n);
+    }
+}
+
 /// Case 16: a round takes its share of what can be evicted, and no more.
 #[test]
 fn a_round_takes_a_small_share() {
