@@ -21,6 +21,10 @@ impl Master {
         let slot =
             self.shard.peek(caller.tenant, key, self.hash(caller, key)).ok_or(RemoveError::NotFound)?;
         self.may_remove(now, slot, force)?;
+        // Its reads overlap with those of the policy, which come first.
+        if let Some(grant) = self.shard.first_grant(slot) {
+            core::hint::black_box(self.control.space.warm(&grant));
+        }
         self.shard.take_out(now, slot, Removed::Dropped, Quiet::Unknown);
         self.settle(now);
         Ok(())

@@ -87,6 +87,14 @@ impl Allocator {
     }
 
     #[inline]
+    pub(super) fn warm(&self, handle: Handle) -> u64 {
+        match self {
+            Self::Offset(offset) => offset.warm(handle),
+            Self::Uniform(_) => 0,
+        }
+    }
+
+    #[inline]
     pub(super) fn free(&mut self, extent: Extent, handle: Handle) -> Result<(), Misuse> {
         match self {
             Self::Offset(offset) => offset.free(extent, handle),

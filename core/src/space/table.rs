@@ -160,6 +160,13 @@ impl Space {
         Ok(())
     }
 
+    /// Reads what taking `grant` back will read, so that this overlaps with what is done before. The result has no
+    /// meaning.
+    #[inline]
+    pub(crate) fn warm(&self, grant: &Grant) -> u64 {
+        self.segments.get(grant.segment).map_or(0, |segment| segment.allocator.warm(grant.handle))
+    }
+
     /// Why `len` bytes found no place in the open segments that are `allowed`. O(segments); see
     /// [`OffsetAllocator::largest_hole`](super::OffsetAllocator::largest_hole).
     pub(crate) fn why_not(&mut self, len: u64, allowed: impl Fn(SegmentId) -> bool) -> NoSpace {

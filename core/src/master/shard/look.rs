@@ -8,6 +8,7 @@ use super::Shard;
 use crate::checksum::Checksum;
 use crate::id::{ObjectId, TenantId};
 use crate::object::{Object, Phase};
+use crate::space::Grant;
 
 impl Shard {
     /// The object in slot `slot`, if it is `tenant`'s and has a key.
@@ -20,6 +21,14 @@ impl Shard {
     /// As [`listed`](Self::listed), if it can be read.
     pub(in crate::master) fn finished(&self, slot: u32, tenant: TenantId) -> Option<(ObjectId, &Object)> {
         self.listed(slot, tenant).filter(|(_, object)| object.is_complete())
+    }
+
+    /// What the first replica of the object in `slot` was granted.
+    #[inline]
+    pub(in crate::master) fn first_grant(&self, slot: u32) -> Option<Grant> {
+        let replica = self.replicas.get(self.objects.at(slot)?.1.replicas)?;
+        let segment = self.seats.at(replica.seat).segment;
+        Some(Grant { segment, extent: replica.extent, handle: replica.handle })
     }
 
     /// Folds all that there is, in the order of slots.
