@@ -7,7 +7,8 @@
 
 use core::hint::black_box;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Bencher, Criterion, Throughput, criterion_group, criterion_main};
+use springtide_benches::{random_read, thread_time};
 use springtide_core::range::Extent;
 use springtide_core::rng::Rng;
 use springtide_core::space::{Handle, OffsetAllocator, UniformAllocator};
@@ -56,12 +57,21 @@ fn random_len(rng: &mut Rng) -> u64 {
     64 + rng.below(MAX_LEN - 63)
 }
 
+/// Times `step` in processor time of the thread.
+fn timed(b: &mut Bencher<'_>, mut step: impl FnMut()) {
+    b.iter_custom(|count| {
+        let start = thread_time();
+        (0..count).for_each(|_| step());
+        thread_time() - start
+    });
+}
+
 fn same_extent(c: &mut Criterion) {
     let mut group = c.benchmark_group("same extent");
     let mut offset = OffsetAllocator::new(1 << 30);
     let _others: Vec<_> = (0..1_000).map(|_| offset.allocate(4_096)).collect();
     group.bench_function("offset", |b| {
-        b.iter(|| {
+        timed(b, || {
             let (extent, handle) = offset.allocate(black_box(51_168)).expect("there is room");
             offset.free(extent, handle).expect("the extent is live");
         });
@@ -69,7 +79,7 @@ fn same_extent(c: &mut Criterion) {
     let mut uniform = UniformAllocator::new(1 << 30, 1 << 20).expect("pages divide the segment");
     let _others: Vec<_> = (0..1_000).map(|_| uniform.allocate(4_096)).collect();
     group.bench_function("uniform", |b| {
-        b.iter(|| {
+        timed(b, || {
             let (extent, handle) = uniform.allocate(black_box(4_096)).expect("there is room");
             uniform.free(extent, handle).expect("the extent is live");
         });
@@ -84,12 +94,14 @@ fn churn(c: &mut Criterion) {
         let mut state = None;
         group.bench_function(format!("{count} live"), |b| {
             let churn = state.get_or_insert_with(|| Churn::new(count));
-            b.iter(|| churn.step());
+            timed(b, || churn.step());
         });
         if let Some(churn) = state {
             let (live, holes) = (churn.live.len(), churn.allocator.holes());
             let full = churn.allocator.used() * 100 / churn.allocator.capacity();
             println!("{live} live, {holes} holes, {full} % full");
+            let read = random_read::<8>(live + holes as usize);
+            println!("one dependent random read in a table of so many entries: {read:.0} ns");
         }
     }
     group.finish();

@@ -2,17 +2,23 @@
 //!
 //! For each number of objects (10 000 and 1 000 000 unless told otherwise) a pool of four segments is filled with
 //! values of 4 KiB under keys of 40 bytes, then commands on random keys are timed in batches of 1 024; the table shows
-//! the median batch; `get in batches` announces 64 keys at a time ([`Master::warm`]). A put is two commands, start and end; `put when full` is a put that has to evict. Memory is what
-//! the process grew by while it was filled, less the keys' own bytes. `longest` is the longest single command while
-//! the pool was filled: it is filled twice in the same way, and of each command the shorter time counts, so that what
-//! the machine did meanwhile is mostly left out. `random read` is what one dependent read costs in a table of 200 bytes
-//! an object: a command on a large pool costs a few of those, and hardly anything else.
+//! the median batch. `get in batches` announces 64 keys at a time ([`Master::warm`]). A put is two commands, start and
+//! end; `put when full` is a put that has to evict. Memory is what the process grew by while it was filled, less the
+//! keys' own bytes. `random read` is what one dependent read costs in a table of 200 bytes an object: a command on a
+//! large pool costs a few of those, and hardly anything else.
+//!
+//! `longest` is the longest single command of each kind in processor time of the thread: of a million rounds of all
+//! commands on random keys, and of the puts that filled the pool. Both are done twice in the same way, and of each
+//! command the shorter time counts, as a hypervisor's pauses are taken for time of the thread.
+//!
+//! On large pools most of a read is the walk through the page tables: `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` asks for
+//! huge pages.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
 use core::hint::black_box;
 use core::time::Duration;
-use std::time::Instant as Clock;
 
+use springtide_benches::{median, random_read, thread_time};
 use springtide_core::checksum::Checksum;
 use springtide_core::id::{Caller, Incarnation, ObjectId, TenantId, Term};
 use springtide_core::key::Key;
@@ -42,13 +48,12 @@ fn main() {
         drop(first);
         let (mut bench, _) = Bench::fill(count, &mut times);
         (0..count).for_each(|n| bench.look(&name(n)));
-        let longest = times.iter().flatten().max().copied().unwrap_or(0);
-        println!(
-            "{count} objects: {bytes:.0} bytes an object beyond its key, longest {} µs",
-            longest / 1_000
-        );
-        println!("  {:<16} {:>6.0} ns", "random read", random_read(count as usize));
-        bench.report();
+        println!("{count} objects: {bytes:.0} bytes an object beyond its key");
+        println!("  {:<16} {:>6.0} ns", "random read", random_read::<50>(count as usize));
+        let longest: [u32; 2] =
+            core::array::from_fn(|at| times.iter().map(|times| times[at]).max().unwrap_or(0));
+        drop(times);
+        bench.report(longest);
     }
 }
 
@@ -97,11 +102,11 @@ impl Bench {
         let mut bench = Self { master, rng: Rng::new(2), count };
         for (n, times) in (0..count).zip(times) {
             let name = name(n);
-            let start = Clock::now();
+            let start = thread_time();
             let object = bench.start(&name);
-            let between = Clock::now();
+            let between = thread_time();
             bench.end(object);
-            let spent = [between - start, between.elapsed()];
+            let spent = [between - start, thread_time() - between];
             *times = core::array::from_fn(|at| times[at].min(spent[at].as_nanos() as u32));
         }
         let bytes = (resident() - before) as f64 / count as f64 - size_of::<Name>() as f64;
@@ -130,7 +135,7 @@ impl Bench {
         (0..BATCH as u64).map(|n| name((start + n * stride.max(1)) % self.count)).collect()
     }
 
-    fn report(mut self) {
+    fn report(mut self, longest: [u32; 2]) {
         let mut rows = [(); 6].map(|()| Vec::new());
         for _ in 0..BATCHES {
             let names = self.names();
@@ -161,7 +166,40 @@ impl Bench {
         }
         println!("  {:<16} {:>6.0} ns", "mean", sum / labels.len() as f64);
         println!("  {:<16} {:>6.0} ns", "get in batches", batch);
+        self.longest(longest);
         println!("  {:<16} {:>6.0} ns", "put when full", self.put_when_full());
+    }
+
+    /// Prints the longest single command of each kind; those of the puts that filled the pool are known.
+    fn longest(&mut self, [start, end]: [u32; 2]) {
+        let mut times = vec![[u32::MAX; 5]; self.count.min(1_000_000) as usize];
+        for _ in 0..2 {
+            let mut rng = Rng::new(5);
+            for least in &mut times {
+                let spent = self.round(&name(rng.below(self.count)));
+                *least = core::array::from_fn(|at| least[at].min(spent[at]));
+            }
+        }
+        let most = |at: usize| times.iter().map(|times| times[at]).max().unwrap_or(0);
+        let longest = [most(0), most(1), most(2), most(3).max(start), most(4).max(end)];
+        let micros = longest.map(|nanos| nanos / 1_000);
+        println!("  longest: exists, get, remove, put start, put end: {micros:?} µs");
+    }
+
+    /// Nanoseconds of one command of each kind on `name`, which is there, and is there in the end.
+    fn round(&mut self, name: &Name) -> [u32; 5] {
+        let mut times = [thread_time(); 6];
+        self.look(name);
+        times[1] = thread_time();
+        black_box(self.master.get(NOW, CALLER, key(name)).is_ok());
+        times[2] = thread_time();
+        black_box(self.master.remove(NOW, CALLER, key(name), Force::No).is_ok());
+        times[3] = thread_time();
+        let object = self.start(name);
+        times[4] = thread_time();
+        self.end(object);
+        times[5] = thread_time();
+        core::array::from_fn(|at| (times[at + 1] - times[at]).as_nanos() as u32)
     }
 
     /// Nanoseconds of a get in batches of 64 that are announced.
@@ -205,33 +243,9 @@ impl Bench {
     }
 }
 
-/// Nanoseconds of one read whose address the last one gave.
-fn random_read(count: usize) -> f64 {
-    let mut order: Vec<u32> = (0..count as u32).collect();
-    let mut rng = Rng::new(3);
-    // One cycle through all (Sattolo's shuffle).
-    (1..count).rev().for_each(|n| order.swap(n, rng.below(n as u64) as usize));
-    let mut table = vec![[0_u32; 50]; count];
-    for (entry, next) in table.iter_mut().zip(order) {
-        entry[0] = next;
-    }
-    let mut at = 0;
-    let mut row = Vec::new();
-    for _ in 0..BATCHES {
-        row.push(timed(&[(); BATCH], |()| at = table[at as usize][0]));
-    }
-    black_box(at);
-    median(row)
-}
-
-/// Nanoseconds an item.
+/// Nanoseconds of processor time an item.
 fn timed<T>(items: &[T], mut each: impl FnMut(&T)) -> f64 {
-    let start = Clock::now();
+    let start = thread_time();
     items.iter().for_each(&mut each);
-    start.elapsed().as_nanos() as f64 / items.len() as f64
-}
-
-fn median(mut row: Vec<f64>) -> f64 {
-    row.sort_by(f64::total_cmp);
-    row[row.len() / 2]
+    (thread_time() - start).as_nanos() as f64 / items.len() as f64
 }
