@@ -36,12 +36,19 @@ pub(crate) fn tune(socket: BorrowedFd<'_>, silence: Duration) -> io::Result<()> 
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     held: Vec<u8>,
+    /// Whether the last read left room: then it took all there was.
+    drained: bool,
 }
 
 impl Inbox {
     /// Whether part of a frame is there.
     pub(crate) const fn is_empty(&self) -> bool {
         self.held.is_empty()
+    }
+
+    /// Whether the last read took all there was: what comes after it makes the socket readable anew.
+    pub(crate) const fn is_drained(&self) -> bool {
+        self.drained
     }
 
     /// Forgets what is held.
@@ -62,6 +69,7 @@ impl Inbox {
                 scratch.clear();
                 scratch.reserve(most);
                 let read = receive(socket, scratch)?;
+                self.drained = scratch.len() < scratch.capacity();
                 if read > 0 {
                     let used = take(scratch);
                     self.held.extend_from_slice(&scratch[used..]);
@@ -71,6 +79,7 @@ impl Inbox {
         }
         self.held.reserve(self.missing(most));
         let read = receive(socket, &mut self.held)?;
+        self.drained = self.held.len() < self.held.capacity();
         if read > 0 {
             let used = take(&self.held);
             self.held.drain(..used);
@@ -189,7 +198,7 @@ mod tests {
         let mut inbox = Inbox::default();
         a.write_all(b"abc").unwrap();
         assert_eq!(inbox.read(b.as_fd(), 64, |bytes| bytes.len() - 1).unwrap(), 3);
-        assert!(!inbox.is_empty());
+        assert!(!inbox.is_empty() && inbox.is_drained());
         a.write_all(b"d").unwrap();
         let seen = inbox.read(b.as_fd(), 64, |bytes| {
             assert_eq!(bytes, b"cd");
@@ -199,6 +208,20 @@ mod tests {
         assert!(inbox.is_empty());
         let blocked = inbox.read(b.as_fd(), 64, |_| unreachable!("nothing is there")).unwrap_err();
         assert_eq!(blocked.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn a_read_that_was_filled_may_have_left_something() {
+        let (mut a, b) = pair();
+        let (mut inbox, mut seen, mut reads) = (Inbox::default(), 0, 0);
+        a.write_all(&[7; 100_000]).unwrap();
+        while !inbox.is_drained() {
+            seen += inbox.read(b.as_fd(), 64, <[u8]>::len).unwrap();
+            reads += 1;
+        }
+        assert_eq!(seen, 100_000, "after {reads} reads");
+        let nothing = inbox.read(b.as_fd(), 64, <[u8]>::len).unwrap_err();
+        assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

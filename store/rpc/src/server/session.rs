@@ -67,6 +67,14 @@ enum Phase {
     Drain(Instant),
 }
 
+/// What a read left in the socket.
+enum Left {
+    /// It took all there was.
+    Nothing,
+    /// It may have left something, or what it took ends the connection.
+    Perhaps,
+}
+
 /// What to do after a step.
 enum Turn {
     Again,
@@ -199,16 +207,26 @@ impl<R: Runtime> Link<R> {
         let Self { ready, outbox, config, .. } = self;
         let mut bad = None;
         let mut once = |fd: BorrowedFd<'_>| desk.read(now, fd, config.read, outbox, &mut bad);
+        // A read that took all there was is the runtime's cue to wait for more: it saves the read that finds nothing.
+        let mut last = None;
         // While it spins it asks the socket, not the runtime; the runtime is asked once it is to wake this task.
         let read = if self.pause.check(now) == Step::Again {
             match once(ready.as_fd()) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Turn::Soon),
-                read => read?,
+                read => read?.0,
             }
         } else {
-            match ready.poll_io(cx, Interest::Read, once) {
-                Poll::Ready(read) => read?,
-                Poll::Pending => return Ok(Turn::Sleep),
+            let polled = ready.poll_io(cx, Interest::Read, |fd| match once(fd)? {
+                (read @ 1.., Left::Nothing) => {
+                    last = Some(read);
+                    Err(io::ErrorKind::WouldBlock.into())
+                }
+                (read, _) => Ok(read),
+            });
+            match (polled, last) {
+                (Poll::Ready(read), _) => read?,
+                (Poll::Pending, Some(read)) => read,
+                (Poll::Pending, None) => return Ok(Turn::Sleep),
             }
         };
         self.moved = now;
@@ -261,16 +279,18 @@ impl<S: Service> Desk<S> {
         most: usize,
         outbox: &mut Outbox,
         bad: &mut Option<BadFrame>,
-    ) -> io::Result<usize> {
+    ) -> io::Result<(usize, Left)> {
         let Self { service, peer, inbox, late } = self;
-        inbox.read(socket, most, |bytes| {
+        let read = inbox.read(socket, most, |bytes| {
             let (frames, used, end) = Frames::split(bytes);
             if !frames.is_empty() {
                 service.handle(now, peer, frames, &mut Replies::new(outbox.bytes(), late));
             }
             *bad = end.err();
             if bad.is_some() { bytes.len() } else { used }
-        })
+        })?;
+        let nothing = inbox.is_drained() && bad.is_none();
+        Ok((read, if nothing { Left::Nothing } else { Left::Perhaps }))
     }
 }
 
