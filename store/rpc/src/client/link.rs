@@ -28,6 +28,8 @@ pub(super) struct Link {
     watched: epoll::EventFlags,
     moved: Instant,
     since: Instant,
+    /// Whether the socket was drained by the last look at it. Forgotten before anybody sleeps.
+    drained: bool,
 }
 
 /// What a reply says to its caller.
@@ -62,7 +64,7 @@ impl Link {
         let (socket, watched) = begin().map_err(|error| system(&error))?;
         let (moved, since) = (Instant::ORIGIN, Instant::ORIGIN);
         let (inbox, outbox) = (Inbox::default(), Outbox::default());
-        Ok(Self { socket, inbox, outbox, blocked: true, watched, moved, since })
+        Ok(Self { socket, inbox, outbox, blocked: true, watched, moved, since, drained: false })
     }
 
     /// Whether the connection was made.
@@ -116,6 +118,8 @@ impl Link {
 
     /// Has the epoll descriptor become readable when there is something to do.
     pub(super) fn watch(&mut self, epoll: BorrowedFd<'_>) -> Armed {
+        // Who is woken has to look.
+        self.drained = false;
         let mut wanted = epoll::EventFlags::IN;
         if self.blocked {
             wanted |= epoll::EventFlags::OUT;
@@ -132,7 +136,7 @@ impl Link {
         Armed::Poll(Duration::from_millis(1))
     }
 
-    /// Sends what waits and takes in what is there.
+    /// Sends what waits and takes in what is there. A socket that was drained a moment ago is not looked at again, once.
     pub(super) fn exchange(
         &mut self,
         now: Instant,
@@ -143,8 +147,10 @@ impl Link {
         if sent > 0 {
             self.moved = now;
         }
-        let listened = self.listen(now, hear)?;
-        Ok(if sent > 0 { Drove::Busy } else { listened })
+        if !core::mem::take(&mut self.drained) && self.listen(now, hear)? == Drove::Busy {
+            return Ok(Drove::Busy);
+        }
+        Ok(if sent > 0 { Drove::Busy } else { Drove::Idle })
     }
 
     /// Takes in what is there.
@@ -175,6 +181,7 @@ impl Link {
             Ok(0) => Err(Reason::PeerClosed),
             Ok(_) => {
                 self.moved = now;
+                self.drained = self.inbox.is_drained();
                 Ok(Drove::Busy)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Drove::Idle),
