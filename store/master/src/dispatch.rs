@@ -8,6 +8,7 @@ use springtide_core::wire::message::{self as wire, Hello, PROTOCOL, Welcome};
 use springtide_rpc::Replies;
 
 use crate::answer::{Answer, whole};
+use crate::calls::Calls;
 use crate::state::{Greeted, Peer, State};
 use crate::{listing, members, objects};
 
@@ -20,13 +21,13 @@ pub(crate) struct Call<'a, 'r> {
 
 /// Answers `frame`, exactly once.
 pub(crate) fn dispatch(
-    state: &mut State,
+    (state, calls): (&mut State, &Calls),
     now: Instant,
     peer: &mut Peer,
     frame: &Frame<'_>,
     replies: &mut Replies<'_>,
 ) {
-    let answer = Answer::new(&frame.header, replies);
+    let answer = Answer::new(&frame.header, replies, calls);
     if frame.header.method == wire::HELLO {
         return hello(state, peer, frame, answer);
     }
@@ -52,6 +53,7 @@ pub(crate) fn dispatch(
         wire::RESERVE => objects::reserve(state, caller, call),
         wire::PUBLISH => objects::publish(state, caller, call),
         wire::REMOVE => objects::remove(state, caller, call),
+        wire::CLEAR => objects::clear(state, caller, call),
         wire::COPY_START => objects::copy_start(state, caller, call),
         wire::COPY_END => objects::copy_end(state, caller, call),
         wire::STAT => listing::stat(state, caller, call),

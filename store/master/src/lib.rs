@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod calls;
 mod convert;
 mod dispatch;
 mod listing;
@@ -15,6 +16,7 @@ mod server;
 mod service;
 mod state;
 
+pub use calls::CallFigures;
 pub use server::{Server, ServerConfig, StartError};
 pub use springtide_core::master::{Config, ConfigError};
 pub use state::Peer;

@@ -55,13 +55,13 @@ pub(crate) fn stat(state: &State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    call.answer.tail(&(), |out| {
+    call.answer.batch(&(), |out| {
         for key in keys {
             let stat = Key::new(key).map_err(|_| BAD_KEY).and_then(|key| {
                 let stat = state.master.stat(call.now, caller, key);
                 stat.map(|stat| convert::stat(call.now, &stat)).ok_or(Refusal::new(Code::OBJECT_NOT_FOUND))
             });
-            put(out, &stat);
+            out.put(&stat);
         }
     });
 }

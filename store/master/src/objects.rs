@@ -7,7 +7,6 @@ use springtide_core::id::Caller;
 use springtide_core::key::Key;
 use springtide_core::master::{Existence, Force, Probe, PutError, Quiet, Written};
 use springtide_core::rng::mix;
-use springtide_core::wire::codec::put;
 use springtide_core::wire::message::{self as wire, Refusal};
 
 use crate::answer::{split, whole};
@@ -45,7 +44,7 @@ pub(crate) fn get(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     };
     warm(state, caller, keys.clone());
     let lease_ms = millis(state.master.config().lease);
-    call.answer.tail(&wire::Leased { lease_ms }, |out| {
+    call.answer.batch(&wire::Leased { lease_ms }, |out| {
         for key in keys {
             let found = Key::new(key).map_err(|_| BAD_KEY).and_then(|key| {
                 state.master.get(call.now, caller, key).map_err(|error| Refusal::new(error.code()))
@@ -54,7 +53,7 @@ pub(crate) fn get(state: &mut State, caller: Caller, call: Call<'_, '_>) {
                 Ok(_) => state.counts.hits += 1,
                 Err(_) => state.counts.misses += 1,
             }
-            put(out, &found.as_ref().map(convert::found));
+            out.put(&found.as_ref().map(convert::found));
         }
     });
 }
@@ -69,7 +68,7 @@ pub(crate) fn exists(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         wire::ProbeKind::Plain => Probe::Plain,
         wire::ProbeKind::RenewLease => Probe::RenewLease,
     };
-    call.answer.tail(&(), |out| {
+    call.answer.batch(&(), |out| {
         for key in keys {
             let presence = match Key::new(key).map(|key| state.master.exists(call.now, caller, key, probe)) {
                 Err(_) => wire::Presence::BadKey,
@@ -77,7 +76,7 @@ pub(crate) fn exists(state: &mut State, caller: Caller, call: Call<'_, '_>) {
                 Ok(Existence::Writing) => wire::Presence::Writing,
                 Ok(Existence::Absent | Existence::Silent) => wire::Presence::Absent,
             };
-            put(out, &presence);
+            out.say(&presence);
         }
     });
 }
@@ -89,7 +88,7 @@ pub(crate) fn put_start(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     };
     let wishes = Wishes::new(&state.master, &options);
     let options = wishes.options(&options);
-    call.answer.tail(&granted(state), |out| {
+    call.answer.batch(&granted(state), |out| {
         for (place, item) in items.enumerate() {
             // One key twice in a batch is two puts, not one that is repeated.
             let caller = Caller { request: item_request(caller.request, place), ..caller };
@@ -97,7 +96,7 @@ pub(crate) fn put_start(state: &mut State, caller: Caller, call: Call<'_, '_>) {
                 let started = state.master.put_start(call.now, caller, key, item.len, &options);
                 started.map(|started| convert::grant(&started)).map_err(convert::put_refusal)
             });
-            put(out, &grant);
+            out.put(&grant);
         }
     });
 }
@@ -120,12 +119,12 @@ pub(crate) fn put_end(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    call.answer.tail(&(), |out| {
+    call.answer.batch(&(), |out| {
         for item in items {
             let written = Written { checksum: item.checksum, failed: &item.failed };
             let ended = state.master.put_end(call.now, caller, item.object, written);
             state.counts.puts += u64::from(ended.is_ok());
-            put(out, &ended.map_err(|error| Refusal::new(error.code())));
+            out.put(&ended.map_err(|error| Refusal::new(error.code())));
         }
     });
 }
@@ -135,10 +134,10 @@ pub(crate) fn put_abort(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    call.answer.tail(&(), |out| {
+    call.answer.batch(&(), |out| {
         for item in items {
             let aborted = state.master.put_abort(call.now, caller, item.object, quiet(item.quiet));
-            put(out, &aborted.map_err(|error| Refusal::new(error.code())));
+            out.put(&aborted.map_err(|error| Refusal::new(error.code())));
         }
     });
 }
@@ -166,9 +165,9 @@ pub(crate) fn reserve(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     let result: Result<(), PutError> =
         state.master.reserve(call.now, caller, request.len, request.count, &options, &mut started);
     match result {
-        Ok(()) => call.answer.tail(&granted(state), |out| {
+        Ok(()) => call.answer.batch(&granted(state), |out| {
             for started in &started {
-                put(out, &Ok::<_, Refusal>(convert::grant(started)));
+                out.put(&Ok::<_, Refusal>(convert::grant(started)));
             }
         }),
         Err(error) => call.answer.refuse(error.code(), error),
@@ -180,7 +179,7 @@ pub(crate) fn publish(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    call.answer.tail(&(), |out| {
+    call.answer.batch(&(), |out| {
         for item in items {
             let published = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {
                 let wire::Publish { object, len, checksum, ref failed, .. } = item;
@@ -189,7 +188,7 @@ pub(crate) fn publish(state: &mut State, caller: Caller, call: Call<'_, '_>) {
                 result.map_err(|error| Refusal::new(error.code()))
             });
             state.counts.puts += u64::from(published.is_ok());
-            put(out, &published);
+            out.put(&published);
         }
     });
 }
@@ -206,14 +205,34 @@ pub(crate) fn remove(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    call.answer.tail(&(), |out| {
+    call.answer.batch(&(), |out| {
         for key in keys {
             let removed = Key::new(key).map_err(|_| BAD_KEY).and_then(|key| {
                 let result = state.master.remove(call.now, caller, key, force_of(forcing));
                 result.map_err(|error| Refusal::new(error.code()))
             });
             state.counts.removed += u64::from(removed.is_ok());
-            put(out, &removed);
+            out.put(&removed);
+        }
+    });
+}
+
+pub(crate) fn clear(state: &mut State, caller: Caller, call: Call<'_, '_>) {
+    let (request, keys) = match split::<wire::Clear<'_>, &[u8]>(call.frame.body) {
+        Ok(parts) => parts,
+        Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
+    };
+    let segment = state.master.segments_named(request.segment).next().map(|segment| segment.id);
+    if segment.is_none() && !request.segment.is_empty() {
+        return call.answer.refuse(Code::SEGMENT_NOT_FOUND, Code::SEGMENT_NOT_FOUND);
+    }
+    call.answer.batch(&(), |out| {
+        for key in keys {
+            let cleared = Key::new(key).map_err(|_| BAD_KEY).and_then(|key| {
+                let result = state.master.clear(call.now, caller, key, segment);
+                result.map_err(|error| Refusal::new(error.code()))
+            });
+            out.put(&cleared);
         }
     });
 }

@@ -16,6 +16,7 @@ use springtide_driver::{Runtime, Shutdown};
 use springtide_hal_host::clock;
 use springtide_rpc::{Listener, serve};
 
+use crate::calls::CallFigures;
 use crate::service::MasterService;
 use crate::state::{Counts, State};
 
@@ -103,6 +104,12 @@ impl Server {
     pub fn figures(&self) -> impl Fn() -> Figures + Clone + Send + Sync + 'static {
         let service = self.service.clone();
         move || service.figures()
+    }
+
+    /// A handle to what its calls came to, which outlives [`run`](Self::run): one entry a method, known or not.
+    pub fn calls(&self) -> impl Fn() -> Vec<CallFigures> + Clone + Send + Sync + 'static {
+        let service = self.service.clone();
+        move || service.calls()
     }
 
     /// Serves until `shutdown` begins, then lets replies under way go out.

@@ -10,6 +10,7 @@ use springtide_core::wire::message::Figures;
 use springtide_driver::Runtime;
 use springtide_rpc::{Frames, Replies, Service};
 
+use crate::calls::{CallFigures, Calls};
 use crate::dispatch::dispatch;
 use crate::state::{Peer, State};
 
@@ -18,19 +19,29 @@ const LOOK_AGAIN: core::time::Duration = core::time::Duration::from_millis(50);
 
 /// The machine, shared by all connections. The lock is held for one read's frames, never across a system call.
 #[derive(Clone, Debug)]
-pub(crate) struct MasterService(Arc<Mutex<State>>);
+pub(crate) struct MasterService(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    calls: Calls,
+}
 
 impl MasterService {
     pub(crate) fn new(state: State) -> Self {
-        Self(Arc::new(Mutex::new(state)))
+        Self(Arc::new(Shared { state: Mutex::new(state), calls: Calls::default() }))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn figures(&self) -> Figures {
         self.lock().figures()
+    }
+
+    pub(crate) fn calls(&self) -> Vec<CallFigures> {
+        self.0.calls.figures()
     }
 
     /// Does what is due, for ever.
@@ -63,7 +74,7 @@ impl Service for MasterService {
     fn handle(&self, now: Instant, peer: &mut Peer, frames: Frames<'_>, replies: &mut Replies<'_>) {
         let mut state = self.lock();
         for frame in frames {
-            dispatch(&mut state, now, peer, &frame, replies);
+            dispatch((&mut state, &self.0.calls), now, peer, &frame, replies);
         }
     }
 
