@@ -27,7 +27,8 @@ pub use springtide_core::id::Incarnation;
 pub use springtide_driver::{Runtime, Shutdown};
 pub use springtide_hal::Block;
 pub use springtide_master::{
-    Config as MasterRules, Server as Master, ServerConfig as MasterConfig, StartError as MasterError,
+    CallFigures, Config as MasterRules, Server as Master, ServerConfig as MasterConfig,
+    StartError as MasterError,
 };
 pub use springtide_node::{Config as NodeConfig, Node, Standing, StartError as NodeError};
 pub use springtide_rpc::resolve;

@@ -33,7 +33,9 @@ pub fn master(args: &args::Master) -> Result<(), Failure> {
     let master = Master::bind(config).map_err(no_master)?;
     let _http = match &args.http {
         address::Http::Off => None,
-        address::Http::At(address) => Some(http(address, Arc::new(MasterFigures::new(master.figures())))?),
+        address::Http::At(address) => {
+            Some(http(address, Arc::new(MasterFigures::new(master.figures(), master.calls())))?)
+        }
     };
     ready(Role::Master, &master.local_addr().to_string())?;
     let runtime = Tokio::new_single().map_err(no_runtime)?;
