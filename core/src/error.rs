@@ -136,9 +136,52 @@ mod tests {
 
     #[test]
     fn the_numbers_people_know() {
-        let known =
-            [(Code::NO_AVAILABLE_HANDLE, -200), (Code::OBJECT_NOT_FOUND, -704), (Code::LEASE_EXPIRED, -707)];
+        let known = [
+            (Code::OK, 0),
+            (Code::INTERNAL_ERROR, -1),
+            (Code::NOT_IMPLEMENTED, -2),
+            (Code::BUFFER_OVERFLOW, -10),
+            (Code::SEGMENT_NOT_FOUND, -101),
+            (Code::SEGMENT_ALREADY_EXISTS, -102),
+            (Code::CLIENT_NOT_FOUND, -103),
+            (Code::CLIENT_ALREADY_EXISTS, -104),
+            (Code::CLIENT_UNHEALTHY, -105),
+            (Code::NO_AVAILABLE_HANDLE, -200),
+            (Code::INVALID_VERSION, -300),
+            (Code::INVALID_KEY, -400),
+            (Code::INVALID_PARAMS, -600),
+            (Code::ILLEGAL_CLIENT, -601),
+            (Code::INVALID_WRITE, -700),
+            (Code::INVALID_READ, -701),
+            (Code::INVALID_REPLICA, -702),
+            (Code::REPLICA_IS_NOT_READY, -703),
+            (Code::OBJECT_NOT_FOUND, -704),
+            (Code::OBJECT_ALREADY_EXISTS, -705),
+            (Code::OBJECT_HAS_LEASE, -706),
+            (Code::LEASE_EXPIRED, -707),
+            (Code::TRANSFER_FAIL, -800),
+            (Code::RPC_FAIL, -900),
+        ];
         assert!(known.iter().all(|(code, number)| code.number() == *number));
+        // Where the numbers of the peer branch collide with these of the main line, these win.
+        let main = [
+            (Code::OBJECT_HAS_REPLICATION_TASK, -708),
+            (Code::OBJECT_NO_REPLICATION_TASK, -709),
+            (Code::REPLICA_NOT_FOUND, -710),
+            (Code::REPLICA_ALREADY_EXISTS, -711),
+            (Code::TASK_NOT_FOUND, -1_400),
+        ];
+        assert!(main.iter().all(|(code, number)| code.number() == *number));
+        let moved = [
+            Code::REPLICA_NUM_EXCEEDED,
+            Code::EMPTY_REPLICAS,
+            Code::TIER_NOT_FOUND,
+            Code::DATA_COPY_FAILED,
+            Code::SHUTTING_DOWN,
+            Code::ASYNC_ENQUEUE_FAILED,
+            Code::INACCESSIBLE_MASTER,
+        ];
+        assert!(moved.iter().all(|code| code.number() <= -1_900));
         assert_eq!(Code::from_number(-9_999).name(), "UNKNOWN");
     }
 }
