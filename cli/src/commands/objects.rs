@@ -24,6 +24,7 @@ pub fn put(args: &args::Put) -> Result<(), Failure> {
         hard_pin: args.hard_pin,
         preferred: &prefer,
         group: (!args.group.is_empty()).then_some(args.group.as_str()),
+        ..PutOptions::default()
     };
     let stored = pool.run(pool.client().put(&name, &value, &options));
     pool.close();

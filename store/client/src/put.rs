@@ -36,11 +36,13 @@ pub struct PutOptions<'a> {
     pub preferred: &'a [&'a str],
     /// Objects of one group are evicted together, best effort. Default none.
     pub group: Option<&'a str>,
+    /// Puts the values of a batch into the segment of the first, as far as there is room (S0A-090). Default false.
+    pub together: bool,
 }
 
 impl Default for PutOptions<'_> {
     fn default() -> Self {
-        Self { replicas: 1, soft_pin: None, hard_pin: false, preferred: &[], group: None }
+        Self { replicas: 1, soft_pin: None, hard_pin: false, preferred: &[], group: None, together: false }
     }
 }
 
@@ -58,6 +60,7 @@ impl<'a> PutOptions<'a> {
             hard_pin: self.hard_pin,
             preferred,
             group: self.group.unwrap_or(""),
+            together: self.together,
             sums: checksums == Checksums::Verify,
         })
     }

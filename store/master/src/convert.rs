@@ -62,6 +62,11 @@ impl Wishes {
         Self(ids)
     }
 
+    /// Prefers the segments of `first` from now on (S0A-090).
+    pub(crate) fn follow(&mut self, first: &Grant) {
+        self.0 = first.replicas.iter().map(|replica| replica.segment).take(wire::MAX_PREFERRED).collect();
+    }
+
     pub(crate) fn options<'a>(&'a self, options: &wire::Options<'a>) -> PutOptions<'a> {
         let pin = match (options.hard_pin, options.soft_pin()) {
             (true, _) => Pin::Hard,

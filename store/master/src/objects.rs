@@ -82,20 +82,23 @@ pub(crate) fn exists(state: &mut State, caller: Caller, call: Call<'_, '_>) {
 }
 
 pub(crate) fn put_start(state: &mut State, caller: Caller, call: Call<'_, '_>) {
-    let (options, items) = match split::<wire::Options<'_>, wire::Wanted<'_>>(call.frame.body) {
+    let (asked, items) = match split::<wire::Options<'_>, wire::Wanted<'_>>(call.frame.body) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    let wishes = Wishes::new(&state.master, &options);
-    let options = wishes.options(&options);
+    let mut wishes = Wishes::new(&state.master, &asked);
     call.answer.batch(&granted(state), |out| {
         for (place, item) in items.enumerate() {
             // One key twice in a batch is two puts, not one that is repeated.
             let caller = Caller { request: item_request(caller.request, place), ..caller };
             let grant = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {
+                let options = wishes.options(&asked);
                 let started = state.master.put_start(call.now, caller, key, item.len, &options);
                 started.map(|started| convert::grant(&started)).map_err(convert::put_refusal)
             });
+            if let (0, true, Ok(first)) = (place, asked.together, &grant) {
+                wishes.follow(first);
+            }
             out.put(&grant);
         }
     });

@@ -291,6 +291,34 @@ fn replicas_are_copied_and_cleared_by_their_writer() {
 }
 
 #[test]
+fn a_batch_stays_together_where_its_first_put_went() {
+    let master = Master::start();
+    let nodes = [master.node(1, "a"), master.node(2, "b"), master.node(3, "c")];
+    let caller = master.peer(4);
+    caller.register("client", "").unwrap();
+    let names: Vec<Vec<u8>> = (0..60u8).map(|n| vec![b'k', n]).collect();
+    let all: Vec<_> = names.iter().map(|name| wanted(name)).collect();
+    let segments = |grants: &[Result<Grant, Refusal>]| -> Vec<SegmentId> {
+        grants.iter().flatten().map(|grant| grant.replicas[0].segment).collect()
+    };
+    let together = Options { together: true, ..Options::default() };
+    let first = segments(&caller.start(&together, &all[..30]));
+    assert!(first.len() == 30 && first.iter().all(|segment| *segment == first[0]), "{first:?}");
+    // The first put says where; one that is refused says nothing, and no later one does.
+    let refused = [&all[..1], &all[30..]].concat();
+    let spread = segments(&caller.start(&together, &refused));
+    assert!(spread.len() == 30 && spread.iter().any(|segment| *segment != spread[0]), "{spread:?}");
+    // What finds no room there goes elsewhere.
+    let large: Vec<Vec<u8>> = (0..3u8).map(|n| vec![b'l', n]).collect();
+    let large: Vec<_> = large.iter().map(|key| Wanted { key, len: 40 * KIB }).collect();
+    let mut wide = segments(&caller.start(&together, &large));
+    wide.sort();
+    let mut each = nodes.map(|(_, segment)| segment);
+    each.sort();
+    assert_eq!(wide, each);
+}
+
+#[test]
 fn batches_are_counted_by_how_they_went() {
     let master = Master::start();
     master.node(1, "node");

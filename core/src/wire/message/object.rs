@@ -82,6 +82,9 @@ pub struct Options<'a> {
     pub group: &'a str,
     /// Whether values longer than a block get room for their block sums.
     pub sums: bool,
+    /// Once the first put of the call has its place, prefer that segment for the others (S0A-090, S0B-029). A first put
+    /// that is refused prefers none.
+    pub together: bool,
 }
 
 impl Default for Options<'_> {
@@ -93,6 +96,7 @@ impl Default for Options<'_> {
             preferred: heapless::Vec::new(),
             group: "",
             sums: true,
+            together: false,
         }
     }
 }

@@ -65,7 +65,7 @@ fn golden_get_answer() {
 #[test]
 fn golden_put() {
     let options = Options { replicas: 2, soft_pin_ms: Some(0), group: "g", ..Options::default() };
-    assert_eq!(bytes(&options), [2, 1, 0, 0, 0, 1, b'g', 1]);
+    assert_eq!(bytes(&options), [2, 1, 0, 0, 0, 1, b'g', 1, 0]);
     let extent = Extent::new(64, 128).unwrap();
     let placement = Placement { segment: segment(0), extent, serial: 1, tag: 2 };
     assert_eq!(bytes(&placement), [0, 1, 64, 0x80, 1, 1, 2]);
