@@ -1,8 +1,8 @@
 //! Copies between segments: an object outlives the node that it was put on.
 
 use springtide::{
-    Client, ClientConfig, Code, Master, MasterConfig, NodeConfig, PutOptions, Runtime, Shutdown, Tokio,
-    connect, lend,
+    CallFigures, Client, ClientConfig, Code, Master, MasterConfig, NodeConfig, PutOptions, Runtime, Shutdown,
+    Tokio, connect, lend,
 };
 
 struct Lender {
@@ -17,6 +17,7 @@ struct Pool {
     nodes: Vec<Lender>,
     stop: Shutdown,
     master: <Tokio as Runtime>::Task,
+    calls: Box<dyn Fn() -> Vec<CallFigures>>,
 }
 
 impl Pool {
@@ -26,6 +27,7 @@ impl Pool {
         let listen = "127.0.0.1:0".parse().unwrap();
         let master = Master::bind(MasterConfig { listen, ..MasterConfig::default() }).unwrap();
         let address = master.local_addr();
+        let calls = Box::new(master.calls());
         let (handle, stopping) = (runtime.clone(), stop.clone());
         let master = runtime.spawn(async move { master.run(handle, stopping).await.unwrap() });
         let lender = |name: &str| {
@@ -39,7 +41,7 @@ impl Pool {
         };
         let nodes = vec![lender("a"), lender("b")];
         let client = runtime.block_on(connect(ClientConfig::new([address]), runtime.clone())).unwrap();
-        Self { runtime, client, nodes, stop, master }
+        Self { runtime, client, nodes, stop, master, calls }
     }
 
     fn stop_node(&mut self, at: usize) {
@@ -81,6 +83,30 @@ fn a_copy_outlives_the_first_replica() {
         for len in lens {
             assert_eq!(pool.client.get(format!("k{len}").as_bytes()).await.unwrap(), value(len), "{len}");
         }
+    });
+    pool.end();
+}
+
+#[test]
+fn a_writer_clears_what_it_copied_and_an_empty_batch_asks_nobody() {
+    let pool = Pool::new();
+    let on_a = PutOptions { preferred: &["a/0"], ..PutOptions::default() };
+    pool.runtime.block_on(async {
+        let client = &pool.client;
+        client.put(b"k", b"v", &on_a).await.unwrap();
+        client.copy(b"k", "b/0").await.unwrap();
+        let cleared = client.clear_batch(&[b"k", b"absent"], Some("a/0")).await;
+        assert!(matches!(&cleared[..], [Ok(()), Err(error)] if error.code() == Code::OBJECT_NOT_FOUND));
+        assert_eq!(client.stat(b"k").await.unwrap().replicas, 1);
+        assert_eq!(client.get(b"k").await.unwrap(), b"v");
+        let nowhere = client.clear_batch(&[b"k"], Some("nowhere")).await;
+        assert!(matches!(&nowhere[..], [Err(error)] if error.code() == Code::SEGMENT_NOT_FOUND));
+        let objects = |call: &&CallFigures| call.method != "HEARTBEAT";
+        let asked = || (pool.calls)().iter().filter(objects).map(|call| call.calls).sum::<u64>();
+        let before = asked();
+        assert!(client.exists_batch(&[]).await.is_empty() && client.clear_batch(&[], None).await.is_empty());
+        assert!(client.get_batch(&[]).await.is_empty() && client.put_batch(&[], &on_a).await.is_empty());
+        assert_eq!(asked(), before);
     });
     pool.end();
 }

@@ -5,7 +5,7 @@ use springtide_core::error::Code;
 use springtide_core::wire::codec;
 use springtide_core::wire::frame::Method;
 use springtide_core::wire::message::{
-    self, Figures, Forcing, Found, Leased, Listed, MemberInfo, Pattern, Presence, ProbeKind, Refusal,
+    self, Clear, Figures, Forcing, Found, Leased, Listed, MemberInfo, Pattern, Presence, ProbeKind, Refusal,
     RemoveMatching, RemoveStep, Scan, ScanPage, SegmentInfo, Stat,
 };
 use springtide_driver::Runtime;
@@ -26,13 +26,16 @@ impl<R: Runtime> Client<R> {
         Ok(self.0.master.call(method, self.deadline(), body).await?.body)
     }
 
-    /// One answer for each key; a call that fails as a whole fails for each.
+    /// One answer for each key; a call that fails as a whole fails for each, and for no key none is made (S0B-164).
     async fn for_each_key<T: for<'a> Deserialize<'a>>(
         &self,
         method: Method,
         keys: &[&[u8]],
         head: impl FnOnce(&mut Vec<u8>),
     ) -> Vec<Result<T, Error>> {
+        if keys.is_empty() {
+            return Vec::new();
+        }
         let asked = self.ask(method, |body| {
             head(body);
             keys.iter().for_each(|key| codec::put(body, key));
@@ -100,6 +103,15 @@ impl<R: Runtime> Client<R> {
     pub async fn remove_batch(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<(), Error>> {
         let answers = self.remove_all_of(keys, force).await;
         answers.into_iter().map(|answer| Ok(answer??)).collect()
+    }
+
+    /// Drops the replicas that objects of this client have on the segment called `segment`, or all of them if `None`; each
+    /// key with its own result (S0A-061, S0A-085). What is being read, copied or written stays.
+    pub async fn clear_batch(&self, keys: &[&[u8]], segment: Option<&str>) -> Vec<Result<(), Error>> {
+        let clear = Clear { segment: segment.unwrap_or("") };
+        let answers =
+            self.for_each_key::<Result<(), Refusal>>(message::CLEAR, keys, |body| codec::put(body, &clear));
+        answers.await.into_iter().map(|answer| Ok(answer??)).collect()
     }
 
     async fn remove_all_of(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<Result<(), Refusal>, Error>> {
