@@ -14,7 +14,7 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use crate::error::Code;
 
-/// A host name or IP address, and a port. Displays so that [`HostPort::parse`] reads it back.
+/// A host name or IP address, and a port (S0A-053, S0B-041). Displays so that [`HostPort::parse`] reads it back.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HostPort<'a> {
     /// A name, an IPv4 address or an IPv6 address (without brackets, with its zone if it has one).

@@ -21,7 +21,8 @@ pub const fn trailer_len(len: u64) -> u64 {
     if len > BLOCK { len.div_ceil(BLOCK) * 4 } else { 0 }
 }
 
-/// How many bytes a value of `len` bytes takes with its block sums; `None` if that does not fit in a `u64`.
+/// How many bytes a value of `len` bytes takes with its block sums; `None` if that does not fit in a `u64` (S0A-093,
+/// S0B-140).
 pub const fn stored_len(len: u64) -> Option<u64> {
     len.checked_add(trailer_len(len))
 }

@@ -14,7 +14,8 @@ pub enum Step {
     Sleep,
 }
 
-/// Waits a little between two looks at something that will probably be there soon, and says when to give that up.
+/// Waits a little between two looks at something that will probably be there soon, and says when to give that up
+/// (S0A-149).
 ///
 /// Waking a sleeping thread costs 30–50 µs when its core is idle, so what comes within that time is cheaper to spin
 /// for. When cores are busy or shared it is the other way round: a sleeper runs within a few microseconds, and spinning

@@ -29,7 +29,7 @@ const _: () = assert!(Density::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 const _: () = assert!(Lru::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 const _: () = assert!(S3Fifo::BYTES_PER_ENTRY <= BYTES_PER_ENTRY);
 
-/// Decides which entry goes when room is needed.
+/// Decides which entry goes when room is needed (S0A-076).
 ///
 /// Slots are small numbers, used again after [`remove`](Self::remove). Calls about a slot that is not resident change
 /// nothing, except [`insert`](Self::insert); an insert of a resident slot counts as a touch.

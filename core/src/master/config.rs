@@ -8,7 +8,7 @@ use crate::{evict, place};
 /// One as parts per million: fractions are integers, so that replicas of a master agree on them.
 pub const MILLION: u32 = 1_000_000;
 
-/// The master's settings (S0A-083, S0A-142 … S0A-145). Check them with [`validate`](Config::validate).
+/// The master's settings (S0A-083, S0A-142 … S0A-145, S0B-091). Check them with [`validate`](Config::validate).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How long a read may count on its object. Default 10 s.

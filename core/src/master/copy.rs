@@ -10,8 +10,8 @@ use crate::space::NoSpace;
 use crate::time::Instant;
 
 impl Master {
-    /// Begins a copy of an object to another segment; the source is kept until it ends. One copy an object at a time;
-    /// it is given up after the discard time-out, like a put.
+    /// Begins a copy of an object to another segment; the source is kept until it ends (S0A-086). One copy an object at
+    /// a time; it is given up after the discard time-out, like a put.
     pub fn copy_start(
         &mut self,
         now: Instant,

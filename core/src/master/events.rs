@@ -12,7 +12,7 @@ pub(super) enum ToShard {
     Opened { segment: SegmentId, owner: MemberId },
     /// Its owner is silent, or answers again.
     Reach { segment: SegmentId, reach: Reach },
-    /// It is out of the pool: its replicas are gone.
+    /// It is out of the pool: its replicas are gone (S0A-044, S0B-039).
     Gone { segment: SegmentId },
     /// The owner has fenced what this drain asked for.
     Fenced { number: u64 },

@@ -16,7 +16,7 @@ impl Master {
         self.control.tenants.name(tenant)
     }
 
-    /// The segments, by slot.
+    /// The segments, by slot (S0A-042, S0B-125).
     pub fn segments(&self) -> impl Iterator<Item = SegmentInfo<'_>> {
         self.control.space.iter().map(|(id, segment)| segment_info(id, segment))
     }
@@ -26,18 +26,19 @@ impl Master {
         self.control.space.segment(id).map(|segment| segment_info(id, segment))
     }
 
-    /// The segments called `name`, by slot; several owners may use one name (S0A-042). O(segments).
+    /// The segments called `name`, by slot; several owners may use one name (S0A-042, S0A-054, S0B-042).
+    /// O(segments).
     pub fn segments_named(&self, name: &str) -> impl Iterator<Item = SegmentInfo<'_>> {
         let named = self.control.space.iter().filter(move |(_, segment)| segment.name() == name);
         named.map(|(id, segment)| segment_info(id, segment))
     }
 
-    /// The members, by slot.
+    /// The members, by slot (S0A-041, S0B-124).
     pub fn members(&self) -> impl Iterator<Item = MemberInfo<'_>> {
         self.control.members.iter().map(|(id, record)| member_info(id, record))
     }
 
-    /// One member.
+    /// One member (S0A-045).
     pub fn member(&self, id: MemberId) -> Option<MemberInfo<'_>> {
         self.control.members.get(id).map(|record| member_info(id, record))
     }

@@ -75,7 +75,7 @@ impl Master {
         Beat { status: self.status_of(member) }
     }
 
-    /// A member's state as of the last evaluation; `Undefined` if unknown (S0A-039).
+    /// A member's state as of the last evaluation; `Undefined` if unknown (S0A-039, S0B-123).
     pub fn status(&self, incarnation: Incarnation) -> ClientStatus {
         let member = self.control.members.id_of(incarnation);
         member.map_or(ClientStatus::Undefined, |member| self.status_of(member))
@@ -92,7 +92,7 @@ impl Master {
     }
 
     /// A member says good-bye: its segments leave the pool at once, what it was writing is given up after the discard
-    /// time-out. Harmless when unknown.
+    /// time-out (S0A-062). Harmless when unknown.
     pub fn leave(&mut self, now: Instant, incarnation: Incarnation) {
         let now = self.clock.observe(now);
         if let Some(member) = self.control.members.id_of(incarnation) {
@@ -101,8 +101,8 @@ impl Master {
         }
     }
 
-    /// Takes a segment into the pool (S0A-049). The same name and length again gives the same id (S0A-043).
-    /// O(segments).
+    /// Takes a segment into the pool (S0A-049, S0B-036). The same name and length again gives the same id (S0A-043,
+    /// S0B-128). O(segments).
     pub fn mount(
         &mut self,
         now: Instant,

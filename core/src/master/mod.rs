@@ -51,7 +51,7 @@ pub use error::{
 pub use reserve::MAX_RESERVE;
 pub use types::*;
 
-/// The metadata server as a machine.
+/// The metadata server as a machine: one owner, no locks (S0A-071, S0A-077).
 #[derive(Debug)]
 pub struct Master {
     config: Config,

@@ -50,9 +50,9 @@ impl Master {
         self.started(object.ok_or(PutError::Full)?, &grants)
     }
 
-    /// Ends a put whose writes have all completed: the object can be read (S0A-080). Replicas on the segments `failed`
-    /// were not written: they are dropped, and their owners asked to end what may still be under way. The same end again
-    /// is accepted.
+    /// Ends a put whose writes have all completed: the object can be read (S0A-080, S0B-004). Replicas on the segments
+    /// `failed` were not written: they are dropped, and their owners asked to end what may still be under way. The same
+    /// end again is accepted.
     pub fn put_end(
         &mut self,
         now: Instant,
@@ -107,7 +107,7 @@ impl Master {
         Ok(())
     }
 
-    /// The put of `key` that this caller has begun, for callers that name puts by key.
+    /// The put of `key` that this caller has begun, for callers that name puts by key (S0A-077).
     pub fn find_put(&self, caller: Caller, key: Key<'_>) -> Option<ObjectId> {
         let slot = self.shard.peek(caller.tenant, key, self.hash(caller, key))?;
         let (id, object) = self.shard.object(slot)?;

@@ -128,7 +128,7 @@ pub enum Quiet {
     Unknown,
 }
 
-/// Where a replica is.
+/// Where a replica is (S0A-180, S0B-003, S0B-096).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Location {
     /// Which segment.
@@ -166,7 +166,7 @@ pub struct Found {
     pub checksum: Checksum,
     /// How long it stays; the reader counts from before it asked, less drift.
     pub lease: Duration,
-    /// Its readable replicas: at least one, all of them [`Ready::Yes`].
+    /// Its readable replicas: at least one, all of them [`Ready::Yes`]. Not those whose memory is gone (S0B-006).
     pub replicas: Locations,
 }
 

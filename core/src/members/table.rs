@@ -11,7 +11,7 @@ use crate::slab::Slab;
 use crate::ticket::TicketKey;
 use crate::time::Instant;
 
-/// Everybody who is registered.
+/// Everybody who is registered (S0A-033, S0B-120).
 #[derive(Debug)]
 pub(crate) struct Members {
     records: Slab<MemberId, Record>,
@@ -22,7 +22,7 @@ pub(crate) struct Members {
     due: Instant,
 }
 
-/// One member.
+/// One member (S0B-132).
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) incarnation: Incarnation,
@@ -125,12 +125,13 @@ impl Members {
         })
     }
 
-    /// When [`evaluate`](Self::evaluate) may find something.
+    /// When [`evaluate`](Self::evaluate) may find something (S0A-037).
     pub(crate) const fn due(&self) -> Instant {
         self.due
     }
 
-    /// Looks at everybody's silence; appends what changed to `changes`. O(members), only when something may be due.
+    /// Looks at everybody's silence; appends what changed to `changes` (S0A-037, S0B-126). O(members), only when
+    /// something may be due.
     pub(crate) fn evaluate(&mut self, now: Instant, changes: &mut Vec<Change>) {
         if !self.due.reached(now) {
             return;

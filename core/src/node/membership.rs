@@ -27,7 +27,7 @@ impl Default for Config {
     }
 }
 
-/// Memory that this process lends to the pool.
+/// Memory that this process lends to the pool (S0A-062).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lent {
     /// Its name.
@@ -86,7 +86,8 @@ pub enum CallError {
     Refused(Code),
 }
 
-/// Stays registered with the master, whatever happens to either (S0A-034, S0A-035, S0B-121, S0B-122).
+/// Stays registered with the master, whatever happens to either (S0A-009, S0A-034, S0A-035, S0A-065,
+/// S0B-121, S0B-122).
 #[derive(Debug)]
 pub struct Membership {
     config: Config,

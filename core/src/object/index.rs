@@ -21,7 +21,7 @@ const SPLIT_AT: u16 = (PAGE / 4 * 3) as u16;
 const MAX_DEPTH: u8 = 22;
 const EMPTY: u64 = 0;
 
-/// From hashes to slots.
+/// From hashes to slots (S0A-074).
 #[derive(Debug)]
 pub(crate) struct Index {
     /// By the upper `depth` bits of the hash: the number of the page.

@@ -42,7 +42,7 @@ impl KeyHasher {
     }
 }
 
-/// An object, or an extent granted ahead that has no key yet.
+/// An object, or an extent granted ahead that has no key yet (S0A-072).
 #[derive(Debug)]
 pub(crate) struct Object {
     /// Empty for an extent granted ahead.

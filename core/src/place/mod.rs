@@ -13,7 +13,7 @@ pub const MAX_TRIES: usize = 100;
 /// The grants of one value's replicas.
 pub type Grants = heapless::Vec<Grant, MAX_REPLICAS>;
 
-/// How segments are chosen.
+/// How segments are chosen (S0A-040, S0B-096).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Strategy {
     /// From a random segment on, in the order of slots, at most [`MAX_TRIES`].

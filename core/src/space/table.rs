@@ -82,7 +82,7 @@ impl Space {
         Ok(id)
     }
 
-    /// Forgets a segment with all that it holds; `None` if there is no such segment. O(segments).
+    /// Forgets a segment with all that it holds (S0B-039); `None` if there is no such segment. O(segments).
     pub fn unmount(&mut self, id: SegmentId) -> Option<Removed> {
         let Segment { owner, len, visibility, allocator, .. } = self.segments.remove(id)?;
         let (used, capacity) = self.usage.of(visibility);

@@ -146,7 +146,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts one transfer of a new batch into the flow of its target.
+    /// Puts one transfer of a new batch into the flow of its target (S0A-060).
     fn enlist(&mut self, batch: BatchId, index: u32, transfer: &Transfer) {
         if transfer.len == 0 {
             self.transfer_done(batch, index);

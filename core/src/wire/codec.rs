@@ -47,7 +47,7 @@ pub fn put<T: Serialize>(out: &mut Vec<u8>, value: &T) {
     postcard::serialize_with_flavor(value, Append(out)).expect("messages have only sized fields");
 }
 
-/// Reads a message that has no tail.
+/// Reads a message that has no tail (S0A-179, S0B-005).
 pub fn whole<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Malformed> {
     match postcard::take_from_bytes(body) {
         Ok((head, [])) => Ok(head),

@@ -1,4 +1,5 @@
-//! The calls, by method number. A message never changes: a new one gets a new number (design: "Versions").
+//! The calls, by method number (S0A-068, S0A-069, S0B-020). A message never changes: a new one gets a new number
+//! (design: "Versions").
 //!
 //! A call is written as its head and, where it has one, its tail of items; so is its answer. Items of an answer stand
 //! in the order of the call's items. Keys in calls are bytes; whether they are keys is for the master to say, item by

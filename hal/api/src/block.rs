@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// What kind of memory it is.
+/// What kind of memory it is (S0B-093).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MemoryKind {

@@ -18,7 +18,7 @@ use crate::metric::{Metric, render};
 
 /// What there is to tell. Called from the server's thread; must not wait for the data path.
 pub trait Source: Send + Sync + 'static {
-    /// The figures now; figures of one name stand together.
+    /// The figures now, asked for at every scrape (S0B-027); figures of one name stand together.
     fn metrics(&self) -> Vec<Metric>;
     /// Whether the process serves, and a line of JSON that says so.
     fn health(&self) -> (bool, String);

@@ -1,4 +1,4 @@
-//! Calls that move no values.
+//! Calls that move no values (S0B-164, S0B-166).
 
 use serde::Deserialize;
 use springtide_core::error::Code;
@@ -105,8 +105,8 @@ impl<R: Runtime> Client<R> {
         answers.into_iter().map(|answer| Ok(answer??)).collect()
     }
 
-    /// Drops the replicas that objects of this client have on the segment called `segment`, or all of them if `None`; each
-    /// key with its own result (S0A-061, S0A-085). What is being read, copied or written stays.
+    /// Drops the replicas that objects of this client have on the segment called `segment`, or all of them if `None`;
+    /// each key with its own result (S0A-061, S0A-085). What is being read, copied or written stays.
     pub async fn clear_batch(&self, keys: &[&[u8]], segment: Option<&str>) -> Vec<Result<(), Error>> {
         let clear = Clear { segment: segment.unwrap_or("") };
         let answers =

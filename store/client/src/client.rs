@@ -53,7 +53,7 @@ impl<R> Drop for Inner<R> {
 }
 
 impl<R: Runtime> Client<R> {
-    /// Connects to the master and registers, so that the master learns when this process dies.
+    /// Connects to the master (S0A-056, S0B-163) and registers, so that the master learns when this process dies.
     ///
     /// `transports` move the bytes; the facade opens those that its features name.
     ///
@@ -122,8 +122,8 @@ impl<R: Runtime> Client<R> {
         }
     }
 
-    /// Takes leave of the master, and gives back what was granted ahead; takes two seconds at most. Calls that are under
-    /// way fail; memory that is registered stays usable until dropped.
+    /// Takes leave of the master, and gives back what was granted ahead; takes two seconds at most. Calls that are
+    /// under way fail; memory that is registered stays usable until dropped.
     pub async fn close(self) {
         let abandoned = self.0.ahead.all(self.0.runtime.now());
         if !abandoned.is_empty() {

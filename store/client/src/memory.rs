@@ -88,7 +88,7 @@ impl Memory {
         self.len() == 0
     }
 
-    /// The bytes `at .. at + len`.
+    /// The bytes `at .. at + len` (S0A-092).
     ///
     /// # Errors
     /// When they do not all lie inside.

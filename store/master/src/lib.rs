@@ -1,4 +1,4 @@
-//! The metadata server: [`springtide_core::master::Master`] behind a socket.
+//! The metadata server: [`springtide_core::master::Master`] behind a socket (S0A-089, S0B-028).
 //!
 //! One process holds one cluster's metadata. [`Server::bind`] takes the lock of its state directory, which refuses a
 //! second master, and the port; [`Server::run`] serves until told to stop. Every call is a batch and one command in

@@ -60,7 +60,8 @@ pub enum Drove {
     Idle,
 }
 
-/// A machine and the order in which its users wait for it. The module's own text states the protocol.
+/// A machine and the order in which its users wait for it (S0A-150, S0A-151). The module's own text states the
+/// protocol.
 #[derive(Debug)]
 pub struct Seat<D> {
     shared: Mutex<Shared<D>>,

@@ -1,4 +1,4 @@
-//! `springtide bench meta`: what a master answers in a second, and how fast it answers one.
+//! `springtide bench meta`: what a master answers in a second, and how fast it answers one (S0A-008, S0A-010).
 
 mod keys;
 mod puts;

@@ -69,7 +69,7 @@ pub struct Mount<'a> {
     pub uniform: u64,
 }
 
-/// Where a segment is.
+/// Where a segment is, and what describes it (S0B-043).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SegmentInfo<'a> {
     /// Its id.
@@ -92,7 +92,7 @@ pub struct SegmentInfo<'a> {
     pub open: bool,
 }
 
-/// A member as the master sees it.
+/// A member as the master sees it (S0A-045, S0B-025, S0B-041).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MemberInfo<'a> {
     /// Its name.

@@ -13,7 +13,7 @@ pub const MAX_REPLICAS: usize = 8;
 /// Most preferred segments that one put names.
 pub const MAX_PREFERRED: usize = 8;
 
-/// Where one replica is.
+/// Where one replica is (S0A-179, S0A-180, S0B-001).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Location {
     /// In which segment.
@@ -25,8 +25,8 @@ pub struct Location {
 /// Head of the answer to a get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Leased {
-    /// How long the replicas stay, from the master's answer on, in milliseconds (S0A-055). The reader counts from
-    /// before it asked, less one per cent.
+    /// How long the replicas stay, from the master's answer on, in milliseconds (S0A-055, S0B-022). The reader counts
+    /// from before it asked, less one per cent.
     pub lease_ms: u32,
 }
 
@@ -281,8 +281,8 @@ pub struct CopyEnd {
     pub quiet: bool,
 }
 
-/// Drops replicas of objects that the caller wrote (S0A-085). What is leased, being copied or still being written stays,
-/// and so does what somebody else wrote: each item says why.
+/// Drops replicas of objects that the caller wrote (S0A-085). What is leased, being copied or still being written
+/// stays, and so does what somebody else wrote: each item says why.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Clear<'a> {
     /// The name of the segment whose replicas go; empty for all segments.

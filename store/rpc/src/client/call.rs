@@ -1,4 +1,4 @@
-//! Calls and the handle that makes them.
+//! Calls and the handle that makes them (S0A-066, S0A-067, S0B-163, S0B-165).
 
 use core::fmt;
 use core::future::Future;
