@@ -81,7 +81,10 @@ impl springtide_rpc::Hello for Greeting {
     fn hear(&mut self, body: &[u8]) -> Result<(), Code> {
         let welcome: Welcome = codec::whole(body).map_err(|_| Code::INVALID_VERSION)?;
         if welcome.mode != Mode::Pool {
-            return Err(Code::UNAVAILABLE_IN_CURRENT_MODE);
+            let code = Code::UNAVAILABLE_IN_CURRENT_MODE;
+            let text = "the master runs in another mode than this process; start both in the same one";
+            self.refuse(code, format!("{text} ({code:?})"));
+            return Err(code);
         }
         if self.expected == Incarnation::default() && welcome.term == Term::default() {
             let code = Code::UNAVAILABLE_IN_CURRENT_MODE;
@@ -100,5 +103,30 @@ impl springtide_rpc::Hello for Greeting {
 
     fn refused(&mut self, code: Code, text: &str) {
         self.refuse(code, format!("{text} ({code:?})"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use springtide_core::id::Term;
+    use springtide_rpc::Hello as _;
+
+    #[test]
+    fn a_master_of_the_other_mode_is_refused_with_a_reason() {
+        let mut greeting = Greeting::new(Incarnation(1), "t", 0);
+        let mut hear = |mode| {
+            let mut body = Vec::new();
+            let welcome =
+                Welcome { protocol: 1, cluster: 7, incarnation: Incarnation(2), term: Term(3), mode };
+            codec::put(&mut body, &welcome);
+            (greeting.hear(&body), greeting.welcome() == Some(welcome), greeting.refusal())
+        };
+        let (refused, welcome, why) = hear(Mode::Peer);
+        assert_eq!((refused, welcome), (Err(Code::UNAVAILABLE_IN_CURRENT_MODE), false));
+        let (code, text) = why.expect("a reason");
+        assert_eq!(code, Code::UNAVAILABLE_IN_CURRENT_MODE);
+        assert!(text.contains("another mode") && text.contains("-1011"), "{text}");
+        assert_eq!(hear(Mode::Pool), (Ok(()), true, None));
     }
 }
