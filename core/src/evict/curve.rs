@@ -7,16 +7,29 @@
 //! This is the Gittins index of the life that is left; it needs no constant, and is exact for scans (no worth), for
 //! loops (worth grows with age, so the newest go first) and for memoryless streams (the rate).
 
+use core::ops::Range;
+
 /// Classes of lives.
 pub(super) const CLASSES: usize = 8;
+/// Of these, so many at the front are for entries used once.
+pub(super) const ONCE: usize = 3;
 /// Octave of the first band that is told apart; younger lives share band 0.
 const FIRST: u32 = 4;
 const OCTAVES: usize = 32;
 const BANDS: usize = 1 + 4 * OCTAVES;
 /// Lives in a counter before old ones begin to weigh less.
 const ENOUGH: u32 = 1 << 16;
-/// Lives that a class borrows from all classes together, and these from "any age is as likely on a log scale".
+/// Until so many calls have passed, old lives weigh half as much whenever the calls have doubled: while an empty pool
+/// fills, nearly everything is new, and teaches little about what is new later.
+const EARLY: u64 = 1 << 14;
+/// The first time that this happens.
+const EARLIEST: u64 = 1 << 9;
+/// Lives that all classes together borrow from "any age is as likely on a log scale", that the classes of a group (used
+/// once, or more often) borrow from all, and that a class borrows from its group.
 const BORROWED: u64 = 8;
+/// The same for a class of entries used once: a scan puts many lives into one of them at a time, and they say little more
+/// than one does.
+const BORROWED_ONCE: u64 = 256;
 /// One, as a probability.
 const ONE: u64 = 1 << 20;
 
@@ -100,6 +113,9 @@ impl Curves {
             let quarter = (self.now >> bits) as usize;
             self.pass(octave, quarter);
         }
+        if self.now.is_power_of_two() && (EARLIEST..EARLY).contains(&self.now) {
+            (0..CLASSES).for_each(|class| self.fade(class, 0));
+        }
         if self.now.is_multiple_of(128) {
             self.work_out(self.turn);
             self.turn = (self.turn + 1) % CLASSES;
@@ -150,21 +166,31 @@ impl Curves {
             hull[corners] = band;
             corners += 1;
         }
-        for band in 0..BANDS {
-            if self.reached[class][band] > ENOUGH {
-                self.reached[class][band] /= 2;
-                self.ended[class][band] /= 2;
+        self.fade(class, ENOUGH);
+    }
+
+    /// Halves the weight of what is known about `class` at ages that more than `enough` lives reached.
+    fn fade(&mut self, class: usize, enough: u32) {
+        for (reached, ended) in self.reached[class].iter_mut().zip(&mut self.ended[class]) {
+            if *reached > enough {
+                *reached /= 2;
+                *ended /= 2;
             }
         }
     }
 
     /// The share of the lives of `class` that end in `band`.
     fn share(&self, class: usize, band: usize) -> u64 {
-        let sum = |counts: &[[u32; BANDS]; CLASSES]| counts.iter().map(|c| u64::from(c[band])).sum::<u64>();
-        let any =
-            (sum(&self.ended) * ONE + BORROWED * (ONE / BANDS as u64)) / (sum(&self.reached) + BORROWED);
-        (u64::from(self.ended[class][band]) * ONE + BORROWED * any)
-            / (u64::from(self.reached[class][band]) + BORROWED)
+        let (group, borrowed) =
+            if class < ONCE { (0..ONCE, BORROWED_ONCE) } else { (ONCE..CLASSES, BORROWED) };
+        let blend = |classes: Range<usize>, borrowed: u64, prior: u64| {
+            let sum = |counts: &[[u32; BANDS]]| counts.iter().map(|c| u64::from(c[band])).sum::<u64>();
+            let (ended, reached) = (sum(&self.ended[classes.clone()]), sum(&self.reached[classes]));
+            (ended * ONE + borrowed * prior) / (reached + borrowed)
+        };
+        let any = blend(0..CLASSES, BORROWED, ONE / BANDS as u64);
+        let group = blend(group, BORROWED, any);
+        blend(class..class + 1, borrowed, group)
     }
 }
 
@@ -173,4 +199,80 @@ fn steeper(a: (u64, u64), b: (u64, u64), c: (u64, u64)) -> bool {
     let rise = |from: (u64, u64), to: (u64, u64)| (u128::from(to.1 - from.1), u128::from(to.0 - from.0));
     let ((h1, t1), (h2, t2)) = (rise(a, b), rise(b, c));
     h1 * t2 > h2 * t1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lives of `class`, one begun every `every` calls, each of which ends after `ages` calls, if at all.
+    fn live(curves: &mut Curves, class: u8, calls: u64, every: u64, age: Option<u64>) {
+        for call in 0..calls {
+            curves.tick();
+            if call % every == 0 {
+                curves.begin(class);
+            }
+            if let Some(age) = age.filter(|age| call >= *age && (call - age).is_multiple_of(every)) {
+                curves.end(class, age);
+            }
+        }
+    }
+
+    #[test]
+    fn bands_follow_one_another_and_cover_all_ages() {
+        let mut begin = 0;
+        for b in 0..BANDS - 1 {
+            assert_eq!(band(begin), b);
+            assert_eq!(band(begin + width(b) - 1), b);
+            begin += width(b);
+        }
+        assert_eq!(band(begin), BANDS - 1);
+        assert_eq!(band(u64::MAX), BANDS - 1);
+    }
+
+    #[test]
+    fn lives_reach_the_bands_of_their_age() {
+        let mut curves = Curves::default();
+        live(&mut curves, 3, 1, 1, None);
+        live(&mut curves, 4, 399, 2_000, None);
+        let reached = |age| (curves.reached[3][band(age)], curves.reached[4][band(age)]);
+        assert_eq!(reached(0), (1, 1));
+        assert_eq!(reached(200), (1, 1));
+        assert_eq!(reached(1_000), (0, 0));
+    }
+
+    #[test]
+    fn in_a_loop_worth_grows_with_age_and_a_scan_has_next_to_none() {
+        let mut curves = Curves::default();
+        live(&mut curves, 3, 20_000, 1, Some(1_000));
+        live(&mut curves, 0, 20_000, 1, None);
+        (0..CLASSES).for_each(|class| curves.work_out(class));
+        assert!(curves.worth(3, 900) > 2 * curves.worth(3, 500));
+        assert!(curves.worth(3, 500) > curves.worth(3, 10));
+        assert!((0..1_000).all(|age| curves.worth(0, age) * 10 < curves.worth(3, age)));
+    }
+
+    #[test]
+    fn a_class_without_lives_is_taken_for_its_group() {
+        let mut curves = Curves::default();
+        live(&mut curves, 0, 20_000, 1, None);
+        live(&mut curves, 3, 20_000, 1, Some(100));
+        (0..CLASSES).for_each(|class| curves.work_out(class));
+        assert!(curves.worth(7, 80) > 10 * curves.worth(1, 80));
+    }
+
+    #[test]
+    fn early_lives_weigh_less_and_no_counter_overflows() {
+        let mut curves = Curves::default();
+        (0..EARLIEST - 1).for_each(|_| curves.tick());
+        curves.reached[2][0] = 100;
+        curves.tick();
+        assert_eq!(curves.reached[2][0], 50);
+        (0..EARLY).for_each(|_| curves.tick());
+        assert_eq!(curves.reached[2][0], 3, "halved at 1024, 2048, 4096 and 8192, and not at 16384");
+        curves.reached[2][0] = u32::MAX;
+        curves.begin(2);
+        curves.work_out(2);
+        assert!(curves.reached[2][0] < u32::MAX);
+    }
 }
