@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::chunks::Chunks;
-use super::curve::{CLASSES, Curves};
+use super::curve::{CLASSES, Curves, ONCE};
 use super::ghost::tag;
 use super::list::{Link, Linked, List, NONE};
 use super::memory::{Memory, Note};
@@ -18,6 +18,10 @@ use super::{Keep, Policy, Removed};
 /// entries that were given up; whether these distinctions mean anything is learned with it. The victim is the entry
 /// that is worth least of the oldest and the newest of each class. The newest go first where entries gain by waiting: in
 /// loops, and in pools so small that most chains are given up before they come back.
+///
+/// Entries used once are held to their usual share of the pool, a slow average: when it rises fast, as in a scan, they go
+/// first, before there is any proof that they do not come back. Whether one came back in good time counts, too: four
+/// and more uses are counted only of entries that come back before four calls for each entry have passed.
 ///
 /// Entries stored in a row, and entries read in the order in which they were stored, are taken for a chain of
 /// prefixes: the deepest goes first, as it is of no use without the others.
@@ -37,6 +41,8 @@ pub struct Density {
     reads: u32,
     run: Run,
     tips: [Tip; CLASSES],
+    /// How many entries used once there are usually, in units of 2⁻²⁰.
+    usual: u64,
 }
 
 /// Calls of one kind in a row that seem to go down one chain.
@@ -95,11 +101,19 @@ enum Last {
 const LONGEST_RUN: u32 = 256;
 /// Used once: stored after at most one read, or after more; last of a chain.
 const ALONE: u8 = 0;
-const CHAIN_END: u8 = 2;
+const CHAIN_END: u8 = ONCE as u8 - 1;
 /// Used twice, three times, more often.
-const TWICE: u8 = 3;
+const TWICE: u8 = ONCE as u8;
 const OFTEN: u8 = 7;
 const MANY: u8 = 16;
+/// Coming back after it was given up raises an entry's count to so many uses, however late.
+const PROVEN: u8 = 3;
+/// And beyond that before so many calls for each entry: later, it is only as good as those that are as often used.
+const SOON: u64 = 4;
+/// Calls for each entry over which the usual share of entries used once is an average.
+const USUAL_CALLS: u64 = 4;
+/// A surge: more than usual by so great a part of all entries.
+const SURGE: u64 = 8;
 
 impl Linked for Node {
     fn link(&self) -> Link {
@@ -204,10 +218,28 @@ impl Density {
         self.curves.begin(self.nodes[slot].class);
     }
 
-    /// The entry that is worth least.
+    /// One call passed.
+    fn tick(&mut self) {
+        self.curves.tick();
+        let (once, span) = (self.once(), (USUAL_CALLS * u64::from(self.len)).max(1));
+        if once > self.usual {
+            self.usual += (once - self.usual) / span;
+        } else {
+            self.usual -= (self.usual - once) / span;
+        }
+    }
+
+    /// How many entries used once there are, in units of 2⁻²⁰.
+    fn once(&self) -> u64 {
+        self.classes[..ONCE].iter().map(|list| u64::from(list.len())).sum::<u64>() << 20
+    }
+
+    /// The entry that is worth least: of all, or in a surge of those used once.
     fn least(&self) -> Option<u32> {
+        let surge = self.once() > self.usual + (u64::from(self.len) << 20) / SURGE;
+        let classes = if surge { 0..ONCE } else { 0..CLASSES };
         let mut least = None;
-        for (list, tip) in self.classes.iter().zip(&self.tips) {
+        for (list, tip) in self.classes[classes.clone()].iter().zip(&self.tips[classes]) {
             let (Some(oldest), Some(newest)) = (list.oldest(), list.newest()) else { continue };
             let newest = if tip.slot == NONE { newest } else { tip.slot };
             for slot in [oldest, newest] {
@@ -221,6 +253,18 @@ impl Density {
         }
         least.map(|(_, slot)| slot)
     }
+
+    /// The class of an entry that becomes resident now, and how often it was used.
+    fn first_class(&mut self, tag: u32) -> (u8, u8) {
+        let Some(Note { class, age }) = self.memory.take(tag, self.curves.now()) else {
+            return (ALONE + u8::from(self.reads > 1), 1);
+        };
+        self.curves.end(class, age);
+        let uses = uses_of(class);
+        let counts = uses < PROVEN || age <= SOON * u64::from(self.len);
+        let uses = MANY.min(uses + u8::from(counts));
+        (class_of(uses), uses)
+    }
 }
 
 impl Policy for Density {
@@ -229,20 +273,13 @@ impl Policy for Density {
         if self.nodes[slot].place != Place::Nowhere {
             return self.touch(slot);
         }
-        self.curves.tick();
+        self.tick();
         if self.last == Last::Read || self.run.len >= LONGEST_RUN.min(self.len / 16) {
             self.new_run();
         }
         self.settle(Last::Stored(slot));
         let (now, tag) = (self.curves.now(), tag(fingerprint));
-        let (class, uses) = match self.memory.take(tag, now) {
-            Some(Note { class, age }) => {
-                self.curves.end(class, age);
-                let uses = MANY.min(uses_of(class) + 1);
-                (class_of(uses), uses)
-            }
-            None => (ALONE + u8::from(self.reads > 1), 1),
-        };
+        let (class, uses) = self.first_class(tag);
         self.nodes[slot] = Node { tag, class, uses, ..Node::default() };
         self.nodes[slot].use_at(now);
         self.push(slot);
@@ -255,7 +292,7 @@ impl Policy for Density {
         if self.place(slot) == Place::Nowhere {
             return;
         }
-        self.curves.tick();
+        self.tick();
         self.reads = if self.last == Last::Read { self.reads.saturating_add(1) } else { 1 };
         self.settle(Last::Read);
         if self.run.deeper != slot {
@@ -284,7 +321,7 @@ impl Policy for Density {
         }
         self.unlink(slot);
         self.len -= 1;
-        if why == Removed::Evicted && self.nodes[slot].class != CHAIN_END {
+        if why == Removed::Evicted {
             let node = &self.nodes[slot];
             self.memory.add(node.tag, node.class, node.used(), self.curves.now());
         }
@@ -308,5 +345,92 @@ impl Policy for Density {
 
     fn len(&self) -> usize {
         self.len as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::mix;
+
+    fn evict(density: &mut Density) -> u32 {
+        let slot = density.victim(8, &mut |_| Keep::Take).expect("nothing is held");
+        density.remove(slot, Removed::Evicted);
+        slot
+    }
+
+    #[test]
+    fn classes_and_uses_agree() {
+        for uses in 2..=MANY {
+            let class = class_of(uses);
+            assert!((TWICE..=OFTEN).contains(&class));
+            assert!(uses_of(class) <= uses && class_of(uses_of(class)) == class);
+        }
+        assert!((ALONE..=CHAIN_END).all(|class| uses_of(class) == 1));
+        assert_eq!(usize::from(OFTEN) + 1, CLASSES);
+    }
+
+    #[test]
+    fn ages_wrap_with_forty_bits() {
+        let mut node = Node::default();
+        node.use_at((1 << 40) - 5);
+        assert_eq!(node.age((1 << 40) + 7), 12);
+    }
+
+    #[test]
+    fn the_first_scan_does_not_drive_out_what_was_read() {
+        let mut density = Density::default();
+        for slot in 0..200 {
+            density.insert(slot, mix(slot.into()));
+        }
+        for round in 0..2_000 {
+            density.touch(round % 150);
+        }
+        for key in 1_000..1_150 {
+            let slot = evict(&mut density);
+            density.insert(slot, mix(key));
+        }
+        // A surge begins at an eighth of the entries above what is usual.
+        let kept = (0..150).filter(|&slot| density.nodes[slot].uses > 1).count();
+        assert!(kept >= 150 - 200 / 8 - 10, "{kept}");
+    }
+
+    #[test]
+    fn who_comes_back_late_is_counted_up_to_three_uses() {
+        let mut density = Density::default();
+        (0..16).for_each(|slot| density.insert(slot, mix(slot.into())));
+        let mut back = |after: u64| {
+            density.remove(0, Removed::Evicted);
+            (0..after).for_each(|_| density.touch(1));
+            density.insert(0, mix(0));
+            density.nodes[0].uses
+        };
+        assert_eq!([back(1_000), back(1_000), back(1_000), back(10)], [2, 3, 3, 4]);
+    }
+
+    #[test]
+    fn an_entry_that_was_dropped_is_new_again() {
+        let mut density = Density::default();
+        (0..16).for_each(|slot| density.insert(slot, mix(slot.into())));
+        density.remove(3, Removed::Dropped);
+        density.insert(3, mix(3));
+        assert_eq!(density.nodes[3].uses, 1);
+    }
+
+    #[test]
+    fn a_chain_is_listed_with_its_deepest_as_the_oldest() {
+        let mut density = Density::default();
+        (0..320).for_each(|slot| density.insert(slot, mix(slot.into())));
+        (0..320).for_each(|slot| density.touch(slot));
+        (320..330).for_each(|slot| density.insert(slot, mix(slot.into())));
+        density.touch(0);
+        let chain = density.classes[ALONE as usize + 1];
+        let mut next = chain.newest().unwrap();
+        let order: [u32; 9] = core::array::from_fn(|_| {
+            let deeper = density.nodes[next].link.older();
+            core::mem::replace(&mut next, deeper)
+        });
+        assert_eq!(order, [320, 321, 322, 323, 324, 325, 326, 327, 328]);
+        assert_eq!(density.nodes[329].class, CHAIN_END);
     }
 }
