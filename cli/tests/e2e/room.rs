@@ -206,3 +206,11 @@ fn replicas_lie_on_distinct_nodes_as_far_as_there_are_some() {
     }
     pool.run(&["put", "k", "/dev/null", "--replicas", "9"]).failed(2, &["1..=8"]);
 }
+
+#[test]
+fn memory_is_lent_in_whole_granules() {
+    let pool = Pool::new(&["1000001"]);
+    assert_eq!(pool.figure("pool", "capacity"), 1_000_000 / 64 * 64);
+    pool.serves("odd");
+    pool.run(&["node", "--memory", "63"]).failed(1, &["63 bytes are too little", "64"]);
+}

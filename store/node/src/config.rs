@@ -4,6 +4,7 @@ use core::fmt;
 use core::net::SocketAddr;
 use std::io;
 
+use springtide_core::range::GRANULE;
 use springtide_hal_host::memory::{MemoryError, Pages, Prefault};
 
 /// What a node needs in order to start.
@@ -19,7 +20,7 @@ pub struct Config {
     pub advertise: Option<String>,
     /// The node's name, for people; its segments are called `NAME/0`, `NAME/1` … Default: its RPC address.
     pub name: Option<String>,
-    /// How much memory it lends, in bytes.
+    /// How much memory it lends, in bytes; rounded down to whole granules of 64.
     pub memory: u64,
     /// 0 for objects of any sizes; else the page, in bytes, of a slab allocator for small uniform ones. Default 0.
     pub uniform: u64,
@@ -52,6 +53,8 @@ impl Config {
 /// Why a node did not start.
 #[derive(Debug)]
 pub enum StartError {
+    /// Less than one granule of memory to lend.
+    TooLittle(u64),
     /// The memory cannot be had.
     Memory(u64, MemoryError),
     /// The port cannot be had.
@@ -67,6 +70,9 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::TooLittle(len) => {
+                write!(f, "{len} bytes are too little to lend; a node lends {GRANULE} or more")
+            }
             Self::Memory(len, error) => write!(f, "cannot allocate {len} bytes to lend: {error}"),
             Self::Listen(error) | Self::System(error) => error.fmt(f),
             Self::Advertise(address) => {

@@ -8,6 +8,7 @@ use springtide_client::Greeting;
 use springtide_client::member::{self, Identity, Lent, Shared};
 use springtide_core::id::Incarnation;
 use springtide_core::node::Membership;
+use springtide_core::range::GRANULE;
 use springtide_driver::{Lane, Pause, Runtime, Seat, Shutdown, attend};
 use springtide_hal_host::memory::{self, Options, Sharing};
 use springtide_rpc::{ClientConfig, Listener, Remote, WhileDown, serve};
@@ -66,20 +67,25 @@ impl<R: Runtime> Node<R> {
         let address = listener.local_addr().map_err(StartError::Listen)?;
         let advertised = advertised(address, config.advertise.as_deref())?;
         let name = config.name.clone().unwrap_or_else(|| advertised.clone());
+        // Segments are made of whole granules.
+        let bytes = config.memory - config.memory % GRANULE;
+        if bytes == 0 {
+            return Err(StartError::TooLittle(config.memory));
+        }
         let options = Options {
             sharing: Sharing::Shared,
             pages: config.pages,
             numa: config.numa,
             prefault: config.prefault,
         };
-        let allocated = memory::allocate(config.memory, options);
-        let allocation = allocated.map_err(|error| StartError::Memory(config.memory, error))?;
-        tracing::info!(bytes = config.memory, got = ?allocation.got, "memory allocated");
+        let allocated = memory::allocate(bytes, options);
+        let allocation = allocated.map_err(|error| StartError::Memory(bytes, error))?;
+        tracing::info!(bytes, got = ?allocation.got, "memory allocated");
 
         let seed = incarnation.0 as u64;
         let lane = Lane::new(springtide_core::transfer::Config::default(), transports, seed);
         let lane = Arc::new(lane.and_then(Seat::new).map_err(StartError::System)?);
-        let lent = Lent { name: format!("{name}/0"), len: config.memory, uniform: config.uniform };
+        let lent = Lent { name: format!("{name}/0"), len: bytes, uniform: config.uniform };
         let member = Shared::new(Membership::new(member::Config::default(), vec![lent], seed));
         let blocks = vec![allocation.block];
         let segments = Segments::new(runtime.clone(), Arc::clone(&lane), incarnation, blocks);
