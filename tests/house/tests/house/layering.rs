@@ -72,7 +72,7 @@ const TABLE: &[Row] = &[
             "tracing-subscriber",
         ],
     ),
-    Row("springtide-benches", &["springtide", "springtide-transport-sim"], &["criterion"]),
+    Row("springtide-benches", &["springtide", "springtide-transport-sim"], &["criterion", "rustix"]),
     Row("springtide-house", &[], &[]),
     Row("xtask", &[], &["clap"]),
 ];
