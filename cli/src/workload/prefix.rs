@@ -127,9 +127,10 @@ mod tests {
     }
 
     #[test]
-    fn on_loops_and_shifts_the_default_keeps_up_with_the_better_of_the_two() {
-        for blocks in [200, 1_000] {
-            for requests in [mixes::cycle(1, 2 * blocks, 60_000), mixes::shifting(1, 60_000)] {
+    fn on_scans_loops_and_shifts_the_default_keeps_up_with_the_better_of_the_two() {
+        for (seed, blocks) in [(1, 200), (2, 500), (3, 1_000)] {
+            let loops = mixes::cycle(seed, 2 * blocks, 60_000);
+            for requests in [mixes::scan(seed, 60_000), loops, mixes::shifting(seed, 60_000)] {
                 let ratio = |kind| prefix_hits(kind, blocks, &requests).hits as f64 / requests.len() as f64;
                 let (found, better) = (ratio(Kind::default()), ratio(Kind::Lru).max(ratio(Kind::S3Fifo)));
                 assert!(found >= better - 0.01, "{blocks} blocks: {found}, not {better}");
