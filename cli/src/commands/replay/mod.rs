@@ -25,9 +25,10 @@ use crate::reports::replay::{Circumstances, ReplayReport, Tally};
 use crate::signals::Stop;
 use crate::workload::{self, Record};
 
-/// A pool that is started for a replay leases for so long: long enough for any read here, and short enough that a
-/// workload which runs much faster than life can evict what it has just read.
-const LEASE: &str = "200ms";
+/// The rules of a pool that is started for a replay. It leases long enough for any read here, and shortly enough that a
+/// workload which runs much faster than life can evict what it has just read; and it fills its memory nearly, as LRU of
+/// the same size does beside it.
+const RULES: [&str; 6] = ["--lease", "200ms", "--high-watermark", "0.98", "--eviction-ratio", "0.01"];
 /// How long one call may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -81,7 +82,7 @@ fn load(args: &args::Replay) -> Result<Vec<Record>, Failure> {
 
 fn start(args: &args::Replay, policy: Option<Kind>) -> Result<Cluster, Failure> {
     let mut plan = Plan::new(args.nodes.into(), args.memory)?;
-    plan.master = vec!["--lease".into(), LEASE.into()];
+    plan.master = RULES.map(String::from).into();
     if let Some(policy) = policy {
         plan.master.extend(["--policy".into(), policy.to_string()]);
     }
