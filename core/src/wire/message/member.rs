@@ -10,9 +10,9 @@ use crate::ticket::TicketKey;
 /// A process joins with what it is (S0B-024).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Register<'a> {
-    /// Its name, for people; unique among the living.
+    /// Its name, for people.
     pub name: &'a str,
-    /// Where peers reach its RPC, as `host:port`; empty if they cannot.
+    /// Where peers reach its RPC, as `host:port`, unique among the living; empty if they cannot.
     pub address: &'a str,
     /// How it is run.
     pub mode: Mode,
