@@ -137,7 +137,7 @@ fn memory_that_nobody_has_is_said() {
     let master = pool.address();
     let node = |memory: &str| run(springtide().args(["node", "--memory", memory, "--master", &master]));
     node("4096PiB").failed(1, &["cannot allocate", "--memory"]);
-    node("0").failed(1, &["cannot allocate", "--memory"]);
+    node("0").failed(1, &["too little to lend", "64"]);
     node("lots").failed(2, &["lots"]);
     run(springtide().args(["node"])).failed(2, &["--memory"]);
 }

@@ -127,8 +127,10 @@ impl<R: Runtime> Client<R> {
     pub async fn close(self) {
         let abandoned = self.0.ahead.all(self.0.runtime.now());
         if !abandoned.is_empty() {
-            // Before the leave: afterwards nobody may give them back.
-            let _ = self.abandon(&abandoned).await;
+            // Before the leave: afterwards nobody may give them back. Where nobody drives the connection, as when a
+            // blocking client's face is closed by a task, the time ends the wait.
+            let deadline = self.0.runtime.now() + Duration::from_secs(1);
+            let _ = self.in_time(deadline, self.abandon(&abandoned)).await;
         }
         self.0.shutdown.begin();
         let _ = self.in_time(self.0.runtime.now() + Duration::from_secs(1), self.0.left.begun()).await;

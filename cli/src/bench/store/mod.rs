@@ -123,7 +123,7 @@ impl Meter<'_> {
             let done = worker.block(&blocking, &window);
             rows.push(done.row(format!("{}, blocking", op.name(1, 1)), values.size(), window.took())?);
         }
-        runtime.block_on(blocking.client().clone().close());
+        blocking.close();
         Ok(rows)
     }
 
