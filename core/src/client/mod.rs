@@ -4,10 +4,15 @@
 //! call to the master, a batch of transfers) and reports item by item; no item waits for another's failure. Nothing
 //! here is shared between batches, so they run side by side on any threads.
 
+pub mod ahead;
+mod calls;
+mod ends;
 mod get;
+pub mod patience;
 mod put;
 mod range;
 
+pub use calls::{Round, Value};
 pub use get::{Gets, NextGet, Read, ReadEnd};
 pub use put::{Ending, Granted, NextPut, Puts, Write, WriteEnd};
 pub use range::{Cover, cover};

@@ -4,6 +4,10 @@
 //! [`Membership::next`] names, one at a time, reports how they went, and carries out what [`Membership::effect`]
 //! says about memory.
 
+mod calls;
+mod exposed;
 mod membership;
 
+pub use calls::Identity;
+pub use exposed::{Exposed, Step};
 pub use membership::{CallError, Config, Effect, Lent, Membership, Next};
