@@ -16,6 +16,17 @@ pub enum Checksum {
     Crc32c(u32),
 }
 
+impl Checksum {
+    /// Whether bytes whose CRC32C is `sum` are the ones that were summed. Without a checksum nobody can tell, and the
+    /// sum is not taken.
+    pub fn fits(self, sum: impl FnOnce() -> u32) -> bool {
+        match self {
+            Self::None => true,
+            Self::Crc32c(expected) => sum() == expected,
+        }
+    }
+}
+
 /// How many bytes of block sums (4 a block, little endian) stand behind a value of `len` bytes.
 pub const fn trailer_len(len: u64) -> u64 {
     if len > BLOCK { len.div_ceil(BLOCK) * 4 } else { 0 }

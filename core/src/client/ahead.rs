@@ -75,7 +75,9 @@ impl Ahead {
     /// for by the put itself, which also says why not.
     pub fn handle_reserved(&mut self, body: Option<&[u8]>) {
         let Some(asked) = self.asked.take() else { return };
-        let Some(Ok((head, tail))) = body.map(codec::split::<Granted, Result<Grant, Refusal>>) else { return };
+        let Some(Ok((head, tail))) = body.map(codec::split::<Granted, Result<Grant, Refusal>>) else {
+            return;
+        };
         let write = Duration::from_millis(head.write_ms.into());
         let (until, spare) = (asked + less_drift(write), SPARE.min(write / 6));
         for grant in tail.flatten().flatten() {

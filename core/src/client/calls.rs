@@ -51,7 +51,13 @@ impl Round {
     }
 
     /// Appends the body of a GET for the items that are to be asked for.
-    pub fn get<'k>(&mut self, now: Instant, gets: &Gets, key: impl Fn(usize) -> &'k [u8], body: &mut Vec<u8>) {
+    pub fn get<'k>(
+        &mut self,
+        now: Instant,
+        gets: &Gets,
+        key: impl Fn(usize) -> &'k [u8],
+        body: &mut Vec<u8>,
+    ) {
         self.begin(now, gets.asking());
         codec::put(body, &());
         self.items.iter().for_each(|&item| codec::put(body, &key(item)));

@@ -1,11 +1,17 @@
 //! What the end of a transfer means for the item that it was for.
 
 use super::{ReadEnd, WriteEnd};
+use crate::checksum::Checksum;
 use crate::error::Code;
 use crate::time::Instant;
 use crate::transfer::{Failure, Quiet};
 
 impl ReadEnd {
+    /// A whole value of `len` bytes that is in place and sums to `sum` (CRC32C), where it should sum to `checksum`.
+    pub fn checked(len: u64, checksum: Checksum, sum: impl FnOnce() -> u32) -> Self {
+        if checksum.fits(sum) { Self::Good(len) } else { Self::Corrupt }
+    }
+
     /// A read whose transfer failed, for a caller who waits until `deadline`.
     pub fn failed(now: Instant, deadline: Instant) -> Self {
         if deadline.reached(now) { Self::Refused(Code::RPC_TIMEOUT) } else { Self::Failed }
@@ -32,6 +38,14 @@ mod tests {
         assert_eq!(WriteEnd::failed(Failure::Refused, Quiet::Yes), WriteEnd::Failed);
         assert_eq!(WriteEnd::failed(Failure::Refused, Quiet::No), WriteEnd::Unsure);
         assert_eq!(WriteEnd::failed(Failure::Deadline, Quiet::Yes), WriteEnd::Unsure);
+    }
+
+    #[test]
+    fn bytes_that_do_not_sum_are_corrupt() {
+        let checked = |checksum| ReadEnd::checked(9, checksum, || 7);
+        assert_eq!(checked(Checksum::Crc32c(7)), ReadEnd::Good(9));
+        assert_eq!(checked(Checksum::Crc32c(8)), ReadEnd::Corrupt);
+        assert_eq!(checked(Checksum::None), ReadEnd::Good(9));
     }
 
     #[test]

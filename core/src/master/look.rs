@@ -1,7 +1,7 @@
 //! The doors for looking: tenants, segments, members, figures.
 
-use super::{Master, MemberInfo, SegmentInfo, Stats, TenantError, Totals};
-use crate::id::{Incarnation, MemberId, SegmentId, TenantId};
+use super::{Held, Master, MemberInfo, SegmentInfo, Stat, Stats, TenantError, Totals};
+use crate::id::{Incarnation, MemberId, ObjectId, SegmentId, TenantId};
 use crate::members::Record;
 use crate::space::Segment;
 
@@ -46,6 +46,18 @@ impl Master {
     /// The member that this process is.
     pub fn member_of(&self, incarnation: Incarnation) -> Option<MemberInfo<'_>> {
         self.control.members.id_of(incarnation).and_then(|id| self.member(id))
+    }
+
+    /// The object with this number, finished or not.
+    pub fn object(&self, id: ObjectId) -> Option<Stat> {
+        let (id, object) = self.shard.object(self.shard.objects.slot(id)?)?;
+        Some(self.stat_of(id, object))
+    }
+
+    /// Shows every extent that is granted on a segment of the pool to `visit`, in no order that means anything. For
+    /// audits: O(replicas).
+    pub fn extents(&self, visit: &mut dyn FnMut(Held)) {
+        self.shard.extents(visit);
     }
 
     /// Figures. O(members).

@@ -304,6 +304,28 @@ pub struct SegmentInfo<'a> {
     pub visible: Visibility,
 }
 
+/// One granted extent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// Which segment.
+    pub segment: SegmentId,
+    /// Which bytes.
+    pub extent: Extent,
+    /// What for.
+    pub by: Holder,
+}
+
+/// What holds an extent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Holder {
+    /// A replica of this object that can be read.
+    Complete(ObjectId),
+    /// A replica of this object that is being written, or an extent granted ahead.
+    Reserved(ObjectId),
+    /// Nobody any more: it waits for leases, copies or a fence.
+    Draining,
+}
+
 /// Figures, derived from what is there (case 22): never negative, never above what they are part of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Stats {

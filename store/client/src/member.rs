@@ -10,11 +10,9 @@ use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use springtide_core::error::Code;
-use springtide_core::id::SegmentId;
-use springtide_core::node::{CallError, Membership, Next};
-use springtide_core::time::Instant;
+use springtide_core::node::{self, CallError, Membership, Next};
 use springtide_core::wire::codec;
-use springtide_core::wire::message::{self, Beat, FenceDuty, Heartbeat, Mode, Mount, Register, Registered};
+use springtide_core::wire::message;
 use springtide_driver::{Runtime, Shutdown};
 use springtide_rpc::Remote;
 
@@ -111,84 +109,30 @@ pub async fn unless<T>(shutdown: &Shutdown, future: impl Future<Output = T>) -> 
 }
 
 async fn make<R: Runtime>(runtime: &R, master: &Remote, identity: &Identity, shared: &Shared, call: Next) {
-    let deadline = runtime.now() + CALL;
-    match call {
-        Next::Register => {
-            let answer = register(master, identity, deadline).await;
-            shared.note(&answer);
-            shared.lock().handle_registered(runtime.now(), answer.map_err(|(error, _)| error));
+    let (name, address) = (&*identity.name, &*identity.address);
+    let mut request = Vec::new();
+    let Some(method) = shared.lock().request(call, node::Identity { name, address }, &mut request) else {
+        return;
+    };
+    let reply = master.call(method, runtime.now() + CALL, |body| body.append(&mut request)).await;
+    let (answer, refusal) = match &reply {
+        Ok(reply) => (Ok(&reply.body[..]), None),
+        Err(springtide_rpc::CallError::Status(code, text)) => {
+            (Err(CallError::Refused(*code)), Some((*code, text.to_string())))
         }
-        Next::Mount(place) => {
-            let lent = shared.lock().segments()[place].0.clone();
-            let answer = mount(master, &lent, deadline).await;
-            shared.note(&answer);
-            shared.lock().handle_mounted(runtime.now(), place, answer.map_err(|(error, _)| error));
-        }
-        Next::Heartbeat => beat(runtime, master, shared, deadline).await,
-        Next::Wait(_) => {}
+        Err(error) => (Err(CallError::NoAnswer), Some((error.code(), error.to_string()))),
+    };
+    if call != Next::Heartbeat {
+        shared.note(refusal);
     }
+    shared.lock().handle_answer(runtime.now(), call, answer);
 }
 
-/// What the membership makes of a failure, and the line that came with it.
-type Refused = (CallError, Option<(Code, String)>);
-
 impl Shared {
-    fn note<T>(&self, answer: &Result<T, Refused>) {
-        let refusal = match answer {
-            Err((_, Some(refusal))) => Some(refusal.clone()),
-            _ => None,
-        };
+    fn note(&self, refusal: Option<(Code, String)>) {
         if let Some((code, text)) = &refusal {
             tracing::warn!(%code, text, "the master refused");
         }
         *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = refusal;
-    }
-}
-
-async fn ask<T: for<'a> serde::Deserialize<'a>>(
-    master: &Remote,
-    method: springtide_core::wire::frame::Method,
-    deadline: Instant,
-    body: impl FnOnce(&mut Vec<u8>),
-) -> Result<T, Refused> {
-    let reply = master.call(method, deadline, body).await.map_err(|error| match error {
-        springtide_rpc::CallError::Status(code, ref text) => {
-            (CallError::Refused(code), Some((code, text.to_string())))
-        }
-        error => (CallError::NoAnswer, Some((error.code(), error.to_string()))),
-    })?;
-    codec::whole(&reply.body).map_err(|_| (CallError::NoAnswer, None))
-}
-
-async fn register(master: &Remote, identity: &Identity, deadline: Instant) -> Result<Registered, Refused> {
-    let Identity { name, address } = identity;
-    let request = Register { name, address, mode: Mode::Pool, fences: true };
-    ask(master, message::REGISTER, deadline, |body| codec::put(body, &request)).await
-}
-
-async fn mount(master: &Remote, lent: &Lent, deadline: Instant) -> Result<SegmentId, Refused> {
-    let request = Mount { name: &lent.name, len: lent.len, uniform: lent.uniform };
-    ask(master, message::MOUNT, deadline, |body| codec::put(body, &request)).await
-}
-
-async fn beat<R: Runtime>(runtime: &R, master: &Remote, shared: &Shared, deadline: Instant) {
-    let fenced = shared.lock().fenced().to_vec();
-    let reply = master.call(message::HEARTBEAT, deadline, |body| {
-        codec::put(body, &Heartbeat { count: 0 });
-        fenced.iter().for_each(|number| codec::put(body, number));
-    });
-    let reply = reply.await;
-    let now = runtime.now();
-    let mut membership = shared.lock();
-    let none = core::iter::empty();
-    match reply {
-        Ok(reply) => match codec::split::<Beat, FenceDuty>(&reply.body) {
-            Ok((beat, duties)) => membership.handle_beat(now, Ok(beat.status), duties.filter_map(Result::ok)),
-            Err(_) => membership.handle_beat(now, Err(CallError::NoAnswer), none),
-        },
-        Err(springtide_rpc::CallError::Status(code, _)) => {
-            membership.handle_beat(now, Err(CallError::Refused(code)), none);
-        }
-        Err(_) => membership.handle_beat(now, Err(CallError::NoAnswer), none),
     }
 }

@@ -10,6 +10,7 @@ mod calls;
 mod convert;
 mod dispatch;
 mod listing;
+mod machine;
 mod members;
 mod objects;
 mod server;
@@ -17,6 +18,7 @@ mod service;
 mod state;
 
 pub use calls::CallFigures;
+pub use machine::Machine;
 pub use server::{Server, ServerConfig, StartError};
 pub use springtide_core::master::{Config, ConfigError};
 pub use state::Peer;

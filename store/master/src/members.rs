@@ -5,10 +5,8 @@ use springtide_core::id::{Caller, SegmentId};
 use springtide_core::master::{Duty, Member, SegmentInfo, SegmentSpec};
 use springtide_core::members::Fences;
 use springtide_core::space::{AllocatorKind, Visibility};
-use springtide_core::ticket::TicketKey;
 use springtide_core::wire::codec::put;
 use springtide_core::wire::message as wire;
-use springtide_hal_host::clock;
 
 use crate::answer::{split, whole};
 use crate::dispatch::Call;
@@ -23,7 +21,7 @@ pub(crate) fn register(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         name: request.name,
         address: request.address,
         mode: request.mode,
-        key: TicketKey(clock::incarnation().0.to_le_bytes()),
+        key: (state.secrets.0)(),
         fences: if request.fences { Fences::Answers } else { Fences::Time },
     };
     let registered = state.master.register(call.now, caller.incarnation, &member);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use springtide_coord::{CoordError, Embedded};
 use springtide_core::id::{Incarnation, Term};
 use springtide_core::master::{Config, ConfigError, Master};
+use springtide_core::ticket::TicketKey;
 use springtide_core::wire::message::Figures;
 use springtide_driver::{Runtime, Shutdown};
 use springtide_hal_host::clock;
@@ -18,7 +19,7 @@ use springtide_rpc::{Listener, serve};
 
 use crate::calls::CallFigures;
 use crate::service::MasterService;
-use crate::state::{Counts, State};
+use crate::state::{Counts, Secrets, State};
 
 /// What a master needs in order to start.
 #[derive(Clone, Debug)]
@@ -91,6 +92,7 @@ impl Server {
             incarnation: clock::incarnation(),
             greeted: 0,
             counts: Counts::default(),
+            secrets: Secrets(Box::new(|| TicketKey(clock::incarnation().0.to_le_bytes()))),
         };
         Ok(Self { listener, address, service: MasterService::new(state), _leadership: leadership })
     }

@@ -56,7 +56,7 @@ impl MasterService {
 
 impl State {
     /// Does what is due and says what happened; gives back when to look again.
-    fn turn(&mut self, now: Instant) -> Instant {
+    pub(crate) fn turn(&mut self, now: Instant) -> Instant {
         self.master.handle_timeout(now);
         loop {
             match self.master.poll(now) {

@@ -4,6 +4,7 @@ use springtide_core::error::Code;
 use springtide_core::id::{Caller, Incarnation, TenantId};
 use springtide_core::master::Master;
 use springtide_core::rng::mix;
+use springtide_core::ticket::TicketKey;
 use springtide_core::wire::message::Figures;
 
 /// Everything that one lock guards: taken once for all frames of one read.
@@ -16,6 +17,16 @@ pub(crate) struct State {
     /// How many connections said hello.
     pub(crate) greeted: u64,
     pub(crate) counts: Counts,
+    pub(crate) secrets: Secrets,
+}
+
+/// Where secrets for tickets come from: a fresh one for each registration.
+pub(crate) struct Secrets(pub(crate) Box<dyn FnMut() -> TicketKey + Send>);
+
+impl core::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Secrets(…)")
+    }
 }
 
 /// What happened since the start, as callers see it.

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod desk;
 mod node;
 mod segments;
 mod service;
 
 pub use config::{Config, StartError};
+pub use desk::{Desk, Greeted, Served, Way};
 pub use node::{Node, Standing};

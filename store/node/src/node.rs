@@ -15,6 +15,7 @@ use springtide_rpc::{ClientConfig, Listener, Remote, WhileDown, serve};
 use springtide_transport::Transport;
 
 use crate::config::{Config, StartError};
+use crate::desk::Desk;
 use crate::segments::Segments;
 use crate::service::NodeService;
 
@@ -129,7 +130,7 @@ impl<R: Runtime> Node<R> {
         let pause = Pause::new(Duration::from_micros(50));
         drop(runtime.spawn(attend(&runtime, &lane, pause)?));
         drop(master.attend(&runtime, Pause::new(Duration::ZERO))?);
-        let service = Arc::new(NodeService { incarnation, segments: Arc::clone(&segments) });
+        let service = Arc::new(NodeService { desk: Desk { incarnation }, segments: Arc::clone(&segments) });
         // The last to end: peers may read until the master has been told.
         let serving = Shutdown::new();
         let served = runtime.spawn({

@@ -11,7 +11,8 @@ pub mod server;
 mod stream;
 
 pub use client::{
-    Ask, Call, CallError, ClientConfig, Connection, Hello, Reason, Remote, Reply, Standing, WhileDown,
+    Answer, Ask, Call, CallError, ClientConfig, Connection, Hello, Reason, Remote, Reply, RequestId,
+    Standing, Table, WhileDown,
 };
 pub use resolve::resolve;
 pub use server::{Frames, Full, Listener, Parked, Replies, ServerConfig, Service, serve};

@@ -4,10 +4,11 @@ use core::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-use super::Shard;
+use super::super::{Held, Holder};
+use super::{SeatState, Shard};
 use crate::checksum::Checksum;
 use crate::id::{ObjectId, TenantId};
-use crate::object::{Object, Phase};
+use crate::object::{Object, Phase, ReplicaState};
 use crate::space::Grant;
 
 impl Shard {
@@ -29,6 +30,23 @@ impl Shard {
         let replica = self.replicas.get(self.objects.at(slot)?.1.replicas)?;
         let segment = self.seats.at(replica.seat).segment;
         Some(Grant { segment, extent: replica.extent, handle: replica.handle })
+    }
+
+    /// Every extent that is granted on a segment of the pool.
+    pub(in crate::master) fn extents(&self, visit: &mut dyn FnMut(Held)) {
+        for (_, replica) in self.replicas.iter() {
+            let seat = self.seats.at(replica.seat);
+            let object = || self.objects.at(replica.object).map(|(id, _)| id);
+            let by = match replica.state {
+                ReplicaState::Complete => object().map(Holder::Complete),
+                ReplicaState::Reserved => object().map(Holder::Reserved),
+                ReplicaState::Draining => Some(Holder::Draining),
+                ReplicaState::Vacant => None,
+            };
+            if let (Some(by), true) = (by, seat.state != SeatState::Gone) {
+                visit(Held { segment: seat.segment, extent: replica.extent, by });
+            }
+        }
     }
 
     /// Folds all that there is, in the order of slots.

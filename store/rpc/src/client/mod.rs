@@ -11,3 +11,4 @@ pub use call::{Ask, Call, Remote, Reply};
 pub use config::{ClientConfig, Hello, WhileDown};
 pub use connection::{Connection, Standing};
 pub use error::{CallError, Reason};
+pub use table::{Answer, RequestId, Table};

@@ -11,12 +11,18 @@ use springtide_core::wire::frame::{HEADER, Header, MAX_BODY, encode};
 #[derive(Debug)]
 pub struct Replies<'a> {
     out: &'a mut Vec<u8>,
-    late: &'a Arc<Late>,
+    /// `None` where nothing can be parked.
+    late: Option<&'a Arc<Late>>,
 }
 
 impl<'a> Replies<'a> {
     pub(crate) const fn new(out: &'a mut Vec<u8>, late: &'a Arc<Late>) -> Self {
-        Self { out, late }
+        Self { out, late: Some(late) }
+    }
+
+    /// Replies that are appended to `out`, outside a connection: all of them at once, none can be parked.
+    pub const fn at_once(out: &'a mut Vec<u8>) -> Self {
+        Self { out, late: None }
     }
 
     /// Answers the request with header `request`; `body` appends the message.
@@ -34,13 +40,14 @@ impl<'a> Replies<'a> {
     /// # Errors
     /// [`Full`] when the connection has as many parked requests as it may: refuse it with [`Code::BUSY`].
     pub fn park(&mut self, request: &Header) -> Result<Parked, Full> {
-        let mut state = self.late.lock();
-        if state.parked >= self.late.most {
+        let late = self.late.ok_or(Full)?;
+        let mut state = late.lock();
+        if state.parked >= late.most {
             return Err(Full);
         }
         state.parked += 1;
         drop(state);
-        Ok(Parked { request: *request, late: Some(Arc::clone(self.late)) })
+        Ok(Parked { request: *request, late: Some(Arc::clone(late)) })
     }
 }
 

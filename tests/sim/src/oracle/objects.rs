@@ -1,0 +1,490 @@
+//! What a master may answer.
+
+use core::time::Duration;
+
+use springtide_core::error::Code;
+use springtide_core::id::{Id, Incarnation, ObjectId, SegmentId, Term};
+use springtide_core::master::{MAX_REPLICAS, Master};
+use springtide_core::range::Extent;
+use springtide_core::ticket::Ticket;
+use springtide_core::time::Instant;
+use springtide_core::wire::codec;
+use springtide_core::wire::frame::{Frame, decode};
+use springtide_core::wire::message::{
+    self, Abandoned, Finished, Forcing, Found, Grant as Granted, Granted as Head, Leased, Options, Placement,
+    Presence, ProbeKind, Publish, Refusal, Wanted,
+};
+
+use super::space::{Grants, Seen, Segment, Writer, granules};
+use super::{Names, Oracle, Rule};
+use crate::fabric::Fabric;
+use crate::pattern;
+use crate::plan::Plan;
+use crate::queue::Pid;
+
+/// The oracle's account of one life of one master.
+#[derive(Debug)]
+pub(super) struct View {
+    /// The master's clock, as it counts: never back.
+    pub(super) now: Instant,
+    pub(super) objects: Vec<Option<Object>>,
+    /// By key: what can be read under it.
+    pub(super) current: Vec<Option<ObjectId>>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) grants: Grants,
+    /// Objects that must have been evicted.
+    pub(super) missed: u64,
+    pub(super) lease: Duration,
+    pub(super) release: Duration,
+}
+
+/// An object, finished or not.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) id: ObjectId,
+    pub(super) key: Option<u32>,
+    pub(super) grants: heapless::Vec<u32, MAX_REPLICAS>,
+    /// Until when readers count on it, by the master's clock.
+    pub(super) lease: Instant,
+    pub(super) hard_pin: bool,
+    pub(super) complete: bool,
+    pub(super) len: u64,
+    /// Whose bytes it holds, where they could be looked at.
+    pub(super) put: Option<u32>,
+}
+
+impl View {
+    pub(super) fn new(plan: &Plan) -> Self {
+        Self {
+            now: Instant::ORIGIN,
+            objects: Vec::new(),
+            current: vec![None; plan.work.keys as usize],
+            segments: Vec::new(),
+            grants: Grants::default(),
+            missed: 0,
+            lease: plan.rules.lease,
+            release: plan.rules.put_release,
+        }
+    }
+
+    /// Another life: nothing is known.
+    pub(super) fn begin(&mut self) {
+        self.now = Instant::ORIGIN;
+        self.objects.clear();
+        self.current.fill(None);
+        self.segments.clear();
+        self.grants = Grants::default();
+        self.missed = 0;
+    }
+
+    pub(super) fn object(&mut self, id: ObjectId) -> Option<&mut Object> {
+        self.objects.get_mut(id.index())?.as_mut().filter(|object| object.id == id)
+    }
+
+    fn current(&mut self, key: u32) -> Option<ObjectId> {
+        self.current.get(key as usize).copied().flatten()
+    }
+
+    /// Takes an object out, whose writer is now `writer` if it was not finished.
+    fn take(&mut self, id: ObjectId, writer: Writer) -> Option<Object> {
+        self.object(id)?;
+        let object = self.objects[id.index()].take()?;
+        for &number in &object.grants {
+            let grant = self.grants.get_mut(number);
+            grant.until = grant.until.max(object.lease);
+            if !object.complete {
+                grant.writer = writer;
+            }
+        }
+        if let Some(key) = object.key.filter(|_| object.complete)
+            && self.current(key) == Some(id)
+        {
+            self.current[key as usize] = None;
+        }
+        Some(object)
+    }
+}
+
+impl Oracle {
+    /// The master `pid` answered `request` with `out`.
+    pub fn served(
+        &mut self,
+        (at, now): (Instant, Instant),
+        (pid, master): (Pid, &Master),
+        fabric: &Fabric,
+        request: &Frame<'_>,
+        out: &[u8],
+    ) {
+        let view = &mut self.views[pid.index()];
+        view.now = view.now.max(now);
+        let Ok(Some((reply, _))) = decode(out) else { return };
+        if !reply.header.status.is_ok() {
+            return;
+        }
+        let seen = Seen { at, master, fabric };
+        let (asked, said) = (request.body, reply.body);
+        // What cannot be decoded was refused, or breaks another rule.
+        let _ = match request.header.method {
+            message::PUT_START => self.started(pid, seen, asked, said),
+            message::RESERVE => self.reserved(pid, seen, said),
+            message::PUT_END => self.ended(pid, seen, asked, said),
+            message::PUBLISH => self.published(pid, seen, asked, said),
+            message::PUT_ABORT => self.aborted(pid, asked, said),
+            message::GET => self.found(pid, seen, asked, said),
+            message::EXISTS => self.probed(pid, seen, asked, said),
+            message::REMOVE => self.removed(pid, seen, asked, said),
+            _ => Ok(()),
+        };
+    }
+
+    fn started(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        asked: &[u8],
+        said: &[u8],
+    ) -> Result<(), codec::Malformed> {
+        let (options, wanted) = codec::split::<Options<'_>, Wanted<'_>>(asked)?;
+        let (head, answers) = codec::split::<Head, Result<Granted, Refusal>>(said)?;
+        for (wanted, answer) in wanted.zip(answers) {
+            if let (Ok(wanted), Ok(Ok(granted))) = (wanted, answer) {
+                let key = Names::number(wanted.key);
+                self.began(pid, seen, (key, wanted.len, options.hard_pin), head.term, &granted);
+            }
+        }
+        Ok(())
+    }
+
+    fn reserved(&mut self, pid: Pid, seen: Seen<'_>, said: &[u8]) -> Result<(), codec::Malformed> {
+        let (head, answers) = codec::split::<Head, Result<Granted, Refusal>>(said)?;
+        for granted in answers.flatten().flatten() {
+            self.began(pid, seen, (None, 0, false), head.term, &granted);
+        }
+        Ok(())
+    }
+
+    /// An object was granted its extents, for the first time or again.
+    fn began(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        (key, len, hard_pin): (Option<u32>, u64, bool),
+        term: Term,
+        granted: &Granted,
+    ) {
+        let id = granted.object;
+        let ticket = |placement: &Placement| {
+            let Placement { segment, extent, serial, tag } = *placement;
+            Ticket { owner: owner(seen.master, segment), segment, extent, serial, term, tag }
+        };
+        if let Some(known) = self.views[pid.index()].object(id).cloned() {
+            for (number, placement) in known.grants.iter().zip(&granted.replicas) {
+                self.granted_again(pid, *number, ticket(placement));
+            }
+            return;
+        }
+        let old = self.views[pid.index()].objects.get(id.index()).and_then(Option::as_ref).map(|old| old.id);
+        if let Some(old) = old {
+            self.lose_sight(pid, seen, old);
+        }
+        let numbers = granted.replicas.iter().map(|placement| self.granted(pid, seen, id, ticket(placement)));
+        let grants = numbers.collect();
+        let objects = &mut self.views[pid.index()].objects;
+        if objects.len() <= id.index() {
+            objects.resize(id.index() + 1, None);
+        }
+        let (lease, complete, put) = (Instant::ORIGIN, false, None);
+        objects[id.index()] = Some(Object { id, key, grants, lease, hard_pin, complete, len, put });
+    }
+
+    fn ended(&mut self, pid: Pid, seen: Seen<'_>, asked: &[u8], said: &[u8]) -> Result<(), codec::Malformed> {
+        let ((), items) = codec::split::<(), Finished>(asked)?;
+        let ((), answers) = codec::split::<(), Result<(), Refusal>>(said)?;
+        for (item, answer) in items.zip(answers) {
+            if let (Ok(item), Ok(Ok(()))) = (item, answer) {
+                self.finished(pid, seen, item.object, None, &item.failed);
+            }
+        }
+        Ok(())
+    }
+
+    fn published(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        asked: &[u8],
+        said: &[u8],
+    ) -> Result<(), codec::Malformed> {
+        let ((), items) = codec::split::<(), Publish<'_>>(asked)?;
+        let ((), answers) = codec::split::<(), Result<(), Refusal>>(said)?;
+        for (item, answer) in items.zip(answers) {
+            if let (Ok(item), Ok(Ok(()))) = (item, answer) {
+                let name = Names::number(item.key).map(|key| (key, item.len));
+                self.finished(pid, seen, item.object, name, &item.failed);
+            }
+        }
+        Ok(())
+    }
+
+    /// An object can be read from now on.
+    fn finished(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        id: ObjectId,
+        name: Option<(u32, u64)>,
+        failed: &[SegmentId],
+    ) {
+        let view = &mut self.views[pid.index()];
+        let Some(object) = view.object(id) else {
+            let what = format_args!("{id} was ended, but never begun");
+            return self.violate(seen.at, Rule::Early, what);
+        };
+        if object.complete {
+            return;
+        }
+        if let Some((key, len)) = name {
+            (object.key, object.len) = (Some(key), len);
+        }
+        object.complete = true;
+        let mut object = object.clone();
+        object.grants.retain(|&number| {
+            let grant = view.grants.get_mut(number);
+            let written = !failed.contains(&grant.ticket.segment);
+            grant.writer = if written { Writer::Ended } else { Writer::Unsure };
+            written
+        });
+        let Some(key) = object.key else { return };
+        object.put = self.look(pid, seen, &object);
+        let view = &mut self.views[pid.index()];
+        let before = view.current(key);
+        view.objects[id.index()] = Some(object.clone());
+        if let Some(before) = before {
+            if seen.master.object(before).is_some() {
+                let what = format_args!("key {key} is {before} and {id}");
+                self.violate(seen.at, Rule::Shared, what);
+            }
+            self.lose_sight(pid, seen, before);
+        }
+        self.views[pid.index()].current[key as usize] = Some(id);
+        if let Some(put) = object.put {
+            self.put_readable(seen.at, put, pid, (key, object.len));
+        }
+    }
+
+    /// Looks at the bytes of a finished object's replicas: whose they are.
+    fn look(&mut self, pid: Pid, seen: Seen<'_>, object: &Object) -> Option<u32> {
+        let mut put = None;
+        for &number in &object.grants {
+            let Ticket { segment, extent, .. } = self.views[pid.index()].grants.get(number).ticket;
+            let value = Extent::new(extent.offset(), object.len)?;
+            let Some(bytes) = seen.fabric.bytes(pid, segment, value) else { continue };
+            let view = &mut self.views[pid.index()];
+            let damaged = view
+                .segment(segment)
+                .is_some_and(|known| known.damaged[granules(value)].iter().any(|damaged| *damaged));
+            let author = pattern::author(bytes);
+            if damaged {
+                continue;
+            }
+            if author.is_none() || put.is_some_and(|put| Some(put) != author) {
+                let (id, claims) = (object.id, pattern::claimed(bytes));
+                let what = format_args!(
+                    "{id} was ended with other bytes than a value's at {} of {segment} (first of {claims:?})",
+                    value.offset()
+                );
+                self.violate(seen.at, Rule::Bytes, what);
+                return None;
+            }
+            put = author;
+        }
+        put
+    }
+
+    fn aborted(&mut self, pid: Pid, asked: &[u8], said: &[u8]) -> Result<(), codec::Malformed> {
+        let ((), items) = codec::split::<(), Abandoned>(asked)?;
+        let ((), answers) = codec::split::<(), Result<(), Refusal>>(said)?;
+        for (item, answer) in items.zip(answers) {
+            if let (Ok(item), Ok(Ok(()))) = (item, answer) {
+                let writer = if item.quiet { Writer::Quiet } else { Writer::Unsure };
+                self.views[pid.index()].take(item.object, writer);
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, pid: Pid, seen: Seen<'_>, asked: &[u8], said: &[u8]) -> Result<(), codec::Malformed> {
+        let ((), keys) = codec::split::<(), &[u8]>(asked)?;
+        let (_, answers) = codec::split::<Leased, Result<Found, Refusal>>(said)?;
+        for (key, answer) in keys.zip(answers) {
+            let (Some(key), Ok(answer)) = (key.ok().and_then(Names::number), answer) else { continue };
+            match answer {
+                Ok(found) => self.found_one(pid, seen, key, &found),
+                Err(refusal) => self.missing(pid, seen, key, refusal.code),
+            }
+        }
+        Ok(())
+    }
+
+    fn found_one(&mut self, pid: Pid, seen: Seen<'_>, key: u32, found: &Found) {
+        let view = &mut self.views[pid.index()];
+        let (until, current) = (view.now + view.lease, view.current(key));
+        let id = found.object;
+        let Some(object) = view.object(id).filter(|object| object.complete && current == Some(id)) else {
+            let what = format_args!("a get of key {key} found {id}, which it is not ({current:?})");
+            return self.violate(seen.at, Rule::Early, what);
+        };
+        object.lease = object.lease.max(until);
+        let grants = object.grants.clone();
+        let known = |segment, offset| {
+            grants.iter().any(|&number| {
+                let ticket = &view.grants.get(number).ticket;
+                (ticket.segment, ticket.extent.offset()) == (segment, offset)
+            })
+        };
+        if let Some(stray) = found.replicas.iter().find(|at| !known(at.segment, at.offset)) {
+            let what = format_args!("a get of key {key} found {stray:?}, which {id} does not have");
+            self.violate(seen.at, Rule::Bytes, what);
+        }
+    }
+
+    /// A master said that it cannot give `key`.
+    fn missing(&mut self, pid: Pid, seen: Seen<'_>, key: u32, code: Code) {
+        let Some(id) = self.views[pid.index()].current(key) else { return };
+        let there = seen.master.object(id).is_some();
+        match code {
+            Code::UNAVAILABLE_IN_CURRENT_STATUS if there => {}
+            _ if there => {
+                let what = format_args!("key {key} is {id}, but the master says {code}");
+                self.violate(seen.at, Rule::Vanished, what);
+            }
+            _ => self.lose_sight(pid, seen, id),
+        }
+    }
+
+    fn probed(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        asked: &[u8],
+        said: &[u8],
+    ) -> Result<(), codec::Malformed> {
+        let (kind, keys) = codec::split::<ProbeKind, &[u8]>(asked)?;
+        let ((), answers) = codec::split::<(), Presence>(said)?;
+        for (key, answer) in keys.zip(answers) {
+            let (Some(key), Ok(presence)) = (key.ok().and_then(Names::number), answer) else { continue };
+            let view = &mut self.views[pid.index()];
+            let Some(id) = view.current(key) else {
+                if presence == Presence::Present {
+                    let what = format_args!("key {key} is said to be there, but nothing was ended under it");
+                    self.violate(seen.at, Rule::Early, what);
+                }
+                continue;
+            };
+            let lease = view.object(id).map_or(Instant::ORIGIN, |object| object.lease);
+            let Some(stat) = seen.master.object(id) else {
+                self.lose_sight(pid, seen, id);
+                continue;
+            };
+            if presence == Presence::Present && kind == ProbeKind::Plain && stat.leased_until > lease {
+                let what = format_args!("asking for key {key} renewed the lease on {id}");
+                self.violate(seen.at, Rule::Renewed, what);
+            }
+        }
+        Ok(())
+    }
+
+    fn removed(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        asked: &[u8],
+        said: &[u8],
+    ) -> Result<(), codec::Malformed> {
+        let (force, keys) = codec::split::<Forcing, &[u8]>(asked)?;
+        let ((), answers) = codec::split::<(), Result<(), Refusal>>(said)?;
+        for (key, answer) in keys.zip(answers) {
+            let (Some(key), Ok(answer)) = (key.ok().and_then(Names::number), answer) else { continue };
+            let view = &mut self.views[pid.index()];
+            let (now, current) = (view.now, view.current(key));
+            let lease = current.and_then(|id| view.object(id)).map_or(Instant::ORIGIN, |object| object.lease);
+            match (answer, current) {
+                (Ok(()), None) => {
+                    let what = format_args!("key {key} was removed, but nothing was ended under it");
+                    self.violate(seen.at, Rule::Early, what);
+                }
+                (Ok(()), Some(id)) => {
+                    if force == Forcing::No && lease > now {
+                        let what = format_args!("{id} was removed under a lease");
+                        self.violate(seen.at, Rule::Leased, what);
+                    }
+                    let object = self.views[pid.index()].take(id, Writer::Ended);
+                    if let Some(put) = object.and_then(|object| object.put).and_then(|put| self.put_of(put)) {
+                        put.removed = seen.at;
+                    }
+                }
+                (Err(refusal), Some(id)) if refusal.code == Code::OBJECT_HAS_LEASE && lease <= now => {
+                    let what = format_args!("{id} is said to be leased, but nobody read it");
+                    self.violate(seen.at, Rule::Renewed, what);
+                }
+                (Err(refusal), _) if refusal.code == Code::OBJECT_NOT_FOUND => {
+                    self.missing(pid, seen, key, refusal.code);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An object may be gone: if its master has it no more, there must be a reason.
+    pub(super) fn lose_sight(&mut self, pid: Pid, seen: Seen<'_>, id: ObjectId) {
+        if seen.master.object(id).is_some() {
+            return;
+        }
+        let view = &mut self.views[pid.index()];
+        let Some(object) = view.take(id, Writer::Unsure) else { return };
+        let in_pool = |number: &u32| seen.master.segment(view.grants.get(*number).ticket.segment).is_some();
+        if !object.complete || !object.grants.iter().any(in_pool) {
+            return;
+        }
+        let (now, key) = (view.now, object.key);
+        view.missed += 1;
+        let (missed, evicted) = (view.missed, seen.master.stats().totals.evicted);
+        if object.hard_pin {
+            self.violate(seen.at, Rule::Pinned, format_args!("{id} (key {key:?}) is gone, and was pinned"));
+        } else if object.lease > now {
+            let left = object.lease.since(now);
+            let what = format_args!("{id} (key {key:?}) is gone, and was leased for {left:?} more");
+            self.violate(seen.at, Rule::Leased, what);
+        } else if missed > evicted {
+            let what = format_args!("{id} (key {key:?}) is gone, and was not evicted ({evicted} were)");
+            self.violate(seen.at, Rule::Vanished, what);
+        }
+    }
+
+    /// A client found that bytes do not sum to what they must.
+    pub fn corrupt(&mut self, at: Instant, master: Pid, segment: SegmentId, found: &Found, asked: Instant) {
+        // Later than this the bytes may be somebody else's; the reader finds out.
+        if at > asked + self.lease / 2 {
+            return;
+        }
+        let Some(location) = found.replicas.iter().find(|location| location.segment == segment) else {
+            return;
+        };
+        let view = &mut self.views[master.index()];
+        let value = Extent::new(location.offset, found.len).map(granules);
+        let damaged = view.segment(segment).zip(value).is_none_or(|(segment, value)| {
+            segment.damaged.get(value).is_none_or(|all| all.iter().any(|damaged| *damaged))
+        });
+        let same = view.object(found.object).is_some();
+        if same && !damaged {
+            let what = format_args!("the bytes of {} in {segment} are not what was written", found.object);
+            self.violate(at, Rule::Damaged, what);
+        }
+    }
+}
+
+fn owner(master: &Master, segment: SegmentId) -> Incarnation {
+    let member = master.segment(segment).and_then(|segment| master.member(segment.owner));
+    member.map_or_else(Incarnation::default, |member| member.incarnation)
+}
