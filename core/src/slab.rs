@@ -14,6 +14,8 @@ pub struct Slab<I, T> {
     slots: Vec<Slot<T>>,
     free: u32,
     len: usize,
+    /// The first generation of every slot.
+    first: NonZeroU32,
     kind: PhantomData<I>,
 }
 
@@ -32,7 +34,14 @@ enum Entry<T> {
 
 impl<I, T> Default for Slab<I, T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: NONE, len: 0, kind: PhantomData }
+        Self::starting(NonZeroU32::MIN)
+    }
+}
+
+impl<I, T> Slab<I, T> {
+    /// An empty table whose ids begin with generation `first`: tables that begin far apart share no id for long.
+    pub const fn starting(first: NonZeroU32) -> Self {
+        Self { slots: Vec::new(), free: NONE, len: 0, first, kind: PhantomData }
     }
 }
 
@@ -60,7 +69,7 @@ impl<I: Id, T> Slab<I, T> {
     /// The id that the next [`insert`](Self::insert) will give.
     pub fn next_id(&self) -> I {
         if self.free == NONE {
-            return I::new(self.slots.len() as u32, NonZeroU32::MIN);
+            return I::new(self.slots.len() as u32, self.first);
         }
         I::new(self.free, self.slots[self.free as usize].generation)
     }

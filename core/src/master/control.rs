@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use super::events::{Reach, ToControl, ToShard};
 use super::tenants::Tenants;
@@ -39,11 +40,11 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(config: &Config, rng: Rng, term: Term) -> Self {
+    pub(super) fn new(config: &Config, rng: Rng, term: Term, generation: NonZeroU32) -> Self {
         Self {
             members: Members::new(config.client_ttl, config.crashed_ttl),
             tenants: Tenants::new(config.max_tenants),
-            space: Space::default(),
+            space: Space::starting(generation),
             term,
             rng,
             strategy: config.strategy,

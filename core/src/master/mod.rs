@@ -34,6 +34,8 @@ mod tenants;
 mod time;
 mod types;
 
+use core::num::NonZeroU32;
+
 use crate::id::{Caller, MemberId, Term};
 use crate::key::Key;
 use crate::rng::Rng;
@@ -70,8 +72,9 @@ impl Master {
         let mut clock = Monotone::default();
         clock.observe(now);
         let mut rng = Rng::new(seed);
-        let shard = Shard::new(&config, &mut rng);
-        let control = Control::new(&config, rng, term);
+        let generation = first_generation(&mut rng);
+        let shard = Shard::new(&config, &mut rng, generation);
+        let control = Control::new(&config, rng, term, generation);
         let round = Round::default();
         Self { config, clock, control, shard, round, no_room: 0, blocked_by_leases: 0 }
     }
@@ -107,4 +110,10 @@ impl Master {
             self.control.out = events;
         }
     }
+}
+
+/// Where the generations of this life's ids begin: what an earlier life of the master gave out means nothing to it, so
+/// that an end or an abort that comes too late does not hit what somebody else has begun since.
+fn first_generation(rng: &mut Rng) -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(rng.below(1 << 31) as u32)
 }

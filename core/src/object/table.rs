@@ -76,6 +76,8 @@ pub(crate) struct Table<I, T> {
     slots: Pool<Slot<T>>,
     free: u32,
     len: usize,
+    /// The first generation of every slot.
+    first: NonZeroU32,
     kind: PhantomData<I>,
 }
 
@@ -97,7 +99,14 @@ impl<T> Slot<T> {
 
 impl<I, T> Default for Table<I, T> {
     fn default() -> Self {
-        Self { slots: Pool::default(), free: NONE, len: 0, kind: PhantomData }
+        Self::starting(NonZeroU32::MIN)
+    }
+}
+
+impl<I, T> Table<I, T> {
+    /// An empty table whose ids begin with generation `first`: tables that begin far apart share no id for long.
+    pub(crate) fn starting(first: NonZeroU32) -> Self {
+        Self { slots: Pool::default(), free: NONE, len: 0, first, kind: PhantomData }
     }
 }
 
@@ -115,9 +124,12 @@ impl<I: Id, T> Table<I, T> {
 
     /// Puts `value` in; `None` when all slots are used up.
     pub(crate) fn insert(&mut self, value: T) -> Option<I> {
-        let index = if self.free == NONE { self.slots.add(Slot::vacant)? } else { self.free };
+        let fresh = self.free == NONE;
+        let index = if fresh { self.slots.add(Slot::vacant)? } else { self.free };
         let slot = &mut self.slots[index];
-        if index == self.free {
+        if fresh {
+            slot.generation = self.first;
+        } else {
             self.free = slot.next;
         }
         slot.value = Some(value);
@@ -177,6 +189,16 @@ mod tests {
         assert!(again != ids[7] && table.at(7) == Some((again, &9)));
         assert_eq!((table.len(), table.slots()), (3_000, 3_000));
         assert!(table.at(3_000).is_none() && table.at(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn tables_that_begin_apart_share_no_id() {
+        let first = NonZeroU32::new(77).unwrap();
+        let (mut a, mut b) = (Table::<ObjectId, u8>::default(), Table::starting(first));
+        let (id, other) = (a.insert(1).unwrap(), b.insert(1).unwrap());
+        assert_eq!((id.index(), id == other, b.slot(id)), (other.index(), false, None));
+        assert_eq!(b.remove(0), Some(1));
+        assert_eq!(b.insert(2).unwrap().generation().get(), 78);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The table of segments.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use super::{Allocator, FreeError, Grant, MountError, NoSpace, Segment, SegmentSpec, Visibility};
 use crate::id::{Id, MemberId, SegmentId};
@@ -60,6 +61,11 @@ pub struct Space {
 }
 
 impl Space {
+    /// A pool without segments, whose ids begin with generation `first`.
+    pub fn starting(first: NonZeroU32) -> Self {
+        Self { segments: Slab::starting(first), ..Self::default() }
+    }
+
     /// Takes a segment in, open for allocations (S0A-046, S0A-049). O(segments).
     ///
     /// # Errors

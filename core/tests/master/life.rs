@@ -328,6 +328,19 @@ fn a_restarted_process_owns_nothing_of_its_earlier_life() {
 }
 
 #[test]
+fn ids_of_an_earlier_life_of_the_master_mean_nothing() {
+    let mut before = Pool::seeded(1, MIB);
+    let late = before.start(2, "late", 10).unwrap().object;
+    let mut pool = Pool::seeded(2, MIB);
+    let begun = pool.start(2, "begun", 10).unwrap().object;
+    assert_ne!(late, begun);
+    assert_eq!(pool.end(2, late), Err(EndError::Gone));
+    let caller = pool.caller(2);
+    assert_eq!(pool.master.put_abort(pool.now, caller, late, Quiet::Yes), Err(EndError::Gone));
+    assert_eq!(pool.end(2, begun), Ok(()));
+}
+
+#[test]
 fn tenants_do_not_see_each_other() {
     let mut pool = Pool::new(MIB);
     let tenant = pool.master.tenant("other").unwrap();

@@ -12,6 +12,7 @@ mod warm;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::events::{ToControl, ToShard};
@@ -76,11 +77,11 @@ pub(super) struct Tally {
 }
 
 impl Shard {
-    pub(super) fn new(config: &Config, rng: &mut Rng) -> Self {
+    pub(super) fn new(config: &Config, rng: &mut Rng, generation: NonZeroU32) -> Self {
         let times = Times { lease: config.lease, discard: config.put_discard, release: config.put_release };
         Self {
             hasher: KeyHasher::new(rng),
-            objects: Objects::default(),
+            objects: Objects::starting(generation),
             index: Index::new(),
             replicas: Replicas::default(),
             seats: Seats::default(),
