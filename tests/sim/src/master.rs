@@ -66,6 +66,7 @@ impl Master {
     /// Does what is due.
     pub fn drive(&mut self, env: &mut Env) {
         let now = env.local(self.pid);
+        env.oracle.looked(self.pid, now);
         let due = self.machine.turn(now);
         env.wake(self.pid, due.min(now + LOOK_AGAIN));
     }

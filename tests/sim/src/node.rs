@@ -133,6 +133,7 @@ impl Node {
 
     /// It dies: nothing reaches its memory any more.
     pub fn die(&mut self, env: &mut Env) {
+        env.oracle.callers_died(self.open());
         for region in self.regions.drain(..) {
             env.fabric.regions.remove(region);
         }

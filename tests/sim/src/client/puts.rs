@@ -43,6 +43,7 @@ impl Client {
         values.stage = stage;
         op.wait = Wait::Call;
         let mut body = Vec::new();
+        let master = env.plan.master_of(self.pid);
         let method = match stage {
             Stage::Start => {
                 let options =
@@ -54,7 +55,7 @@ impl Client {
                 let by = puts.ending().next().map_or(Granted::ByStart, |ending| ending.granted);
                 let method = round.end(now, puts, by, value, &mut body);
                 for ending in puts.ending() {
-                    env.oracle.put_ending(values.puts[ending.item].put);
+                    env.oracle.put_ending(master, ending.object, values.puts[ending.item].put);
                 }
                 method
             }

@@ -15,8 +15,10 @@ mod space;
 
 use core::fmt;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
+use springtide_core::id::ObjectId;
 use springtide_core::time::Instant;
 
 use crate::plan::Plan;
@@ -109,6 +111,8 @@ impl Names {
 pub struct Oracle {
     names: Rc<Names>,
     puts: Vec<Put>,
+    /// Which put was to end as which object.
+    ending: VecDeque<(Pid, ObjectId, u32)>,
     views: Vec<View>,
     calls: Calls,
     violation: Option<Violation>,
@@ -122,6 +126,7 @@ impl Oracle {
         Self {
             names: Rc::new(Names::new(plan.work.keys)),
             puts: Vec::new(),
+            ending: VecDeque::new(),
             views: (0..plan.masters).map(|_| View::new(plan)).collect(),
             calls: Calls::default(),
             violation: None,
@@ -142,6 +147,12 @@ impl Oracle {
     /// Something was seen that must not be; the first is what counts.
     pub fn violate(&mut self, at: Instant, rule: Rule, what: fmt::Arguments<'_>) {
         self.violation.get_or_insert_with(|| Violation { at, rule, what: what.to_string() });
+    }
+
+    /// A master looked at its clock.
+    pub fn looked(&mut self, pid: Pid, now: Instant) {
+        let view = &mut self.views[pid.index()];
+        view.now = view.now.max(now);
     }
 
     /// A master began another life: what an earlier one held is lost with it.

@@ -96,6 +96,7 @@ impl View {
                 grant.writer = writer;
             }
         }
+        object.grants.iter().for_each(|&number| self.grants.unmark(number));
         if let Some(key) = object.key.filter(|_| object.complete)
             && self.current(key) == Some(id)
         {
@@ -252,10 +253,13 @@ impl Oracle {
             let grant = view.grants.get_mut(number);
             let written = !failed.contains(&grant.ticket.segment);
             grant.writer = if written { Writer::Ended } else { Writer::Unsure };
+            if !written {
+                view.grants.unmark(number);
+            }
             written
         });
         let Some(key) = object.key else { return };
-        object.put = self.look(pid, seen, &object);
+        object.put = self.look(pid, seen, &object).or_else(|| self.put_ending_as(pid, id, key));
         let view = &mut self.views[pid.index()];
         let before = view.current(key);
         view.objects[id.index()] = Some(object.clone());
@@ -442,9 +446,11 @@ impl Oracle {
             return;
         }
         let view = &mut self.views[pid.index()];
-        let Some(object) = view.take(id, Writer::Unsure) else { return };
+        let Some(object) = view.object(id).cloned() else { return };
         let in_pool = |number: &u32| seen.master.segment(view.grants.get(*number).ticket.segment).is_some();
-        if !object.complete || !object.grants.iter().any(in_pool) {
+        let kept = object.grants.iter().any(in_pool);
+        view.take(id, Writer::Unsure);
+        if !object.complete || !kept {
             return;
         }
         let (now, key) = (view.now, object.key);

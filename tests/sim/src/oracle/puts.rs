@@ -1,12 +1,16 @@
 //! Whose bytes a read may give.
 
 use springtide_core::error::Code;
+use springtide_core::id::ObjectId;
 use springtide_core::time::Instant;
 use springtide_core::wire::message::Found;
 
 use super::{Oracle, Rule};
 use crate::pattern;
 use crate::queue::Pid;
+
+/// Ends of puts that are remembered: more than are under way.
+const ENDING: usize = 512;
 
 /// One put of one value.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +63,22 @@ impl Oracle {
         self.puts.get_mut((number as usize).checked_sub(1)?)
     }
 
-    /// A call that ends a put sets out.
-    pub const fn put_ending(&mut self, _number: u32) {}
+    /// A call sets out that ends put `number` as `object`.
+    pub fn put_ending(&mut self, master: Pid, object: ObjectId, number: u32) {
+        if self.ending.len() >= ENDING {
+            self.ending.pop_front();
+        }
+        self.ending.push_back((master, object, number));
+    }
+
+    /// The put of `key` that was to end as `object`, where its bytes cannot be looked at.
+    pub(super) fn put_ending_as(&self, master: Pid, object: ObjectId, key: u32) -> Option<u32> {
+        let same = |&&(at, id, number): &&(Pid, ObjectId, u32)| {
+            let put = self.puts.get((number as usize).wrapping_sub(1));
+            (at, id) == (master, object) && put.is_some_and(|put| put.key == key)
+        };
+        self.ending.iter().rev().find(same).map(|&(.., number)| number)
+    }
 
     /// Nobody knows whether a put succeeds.
     pub fn put_undecided(&mut self, number: u32) {

@@ -24,7 +24,7 @@ pub(super) struct Grant {
     /// Until when readers of it may count on it, by the master's clock; set when its object is gone.
     pub(super) until: Instant,
     pub(super) writer: Writer,
-    /// Granules that are still marked as its.
+    /// Granules that are still marked as its, and one while its object holds it.
     marks: u32,
 }
 
@@ -121,7 +121,8 @@ impl Grants {
         }
     }
 
-    fn unmark(&mut self, number: u32) {
+    /// One granule, or its object, is no more the grant's.
+    pub(super) fn unmark(&mut self, number: u32) {
         let grant = &mut self.all[number as usize];
         grant.marks -= 1;
         if grant.marks == 0 {
@@ -152,7 +153,7 @@ impl Oracle {
         }
         let view = &mut self.views[pid.index()];
         let View { grants, segments, .. } = view;
-        let marks = range.len() as u32;
+        let marks = range.len() as u32 + 1;
         let (first, since, until) = (ticket.serial, now, Instant::ORIGIN);
         let number =
             grants.add(Grant { object, ticket, first, since, until, writer: Writer::Writing, marks });
