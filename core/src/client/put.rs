@@ -258,9 +258,7 @@ impl Puts {
         let it = &self.items[item];
         let gone = |refusal: &Refusal| matches!(refusal.code, Code::ILLEGAL_CLIENT | Code::OBJECT_NOT_FOUND);
         match answer {
-            Err(refusal) if it.ahead && gone(&refusal) && it.attempts < ATTEMPTS => {
-                self.set(item, State::Start)
-            }
+            Err(refusal) if it.ahead && gone(&refusal) && it.attempts < ATTEMPTS => self.start_again(item),
             answer => self.set(item, State::Done(answer)),
         }
     }
@@ -279,8 +277,16 @@ impl Puts {
             return;
         }
         let it = &self.items[item];
-        let next = if it.attempts < ATTEMPTS { State::Start } else { State::Done(Err(it.last)) };
-        self.set(item, next);
+        match it.attempts < ATTEMPTS {
+            true => self.start_again(item),
+            false => self.set(item, State::Done(Err(it.last))),
+        }
+    }
+
+    /// What was granted is given back: nothing may be written there any more, now or by another put.
+    fn start_again(&mut self, item: usize) {
+        self.items[item].grant = None;
+        self.set(item, State::Start);
     }
 
     /// Ends `item` with `refusal` whatever its state: the caller's own fault, its deadline, or no master. Gives back
@@ -302,7 +308,7 @@ impl Puts {
         abandoned
     }
 
-    /// The grant that `item` used last.
+    /// The grant that `item` has, or ended with; not one that was given back.
     pub fn grant(&self, item: usize) -> Option<&Grant> {
         self.items.get(item)?.grant.as_ref()
     }
@@ -403,6 +409,18 @@ mod tests {
         puts.handle_write(NOW, 0, 0, WriteEnd::Good);
         puts.handle_ended(0, Err(Refusal::new(Code::OBJECT_NOT_FOUND)));
         assert_eq!(puts.result(0), Some(Err(Refusal::new(Code::OBJECT_NOT_FOUND))));
+    }
+
+    #[test]
+    fn an_extent_that_was_given_back_is_no_more_the_puts() {
+        let mut puts = Puts::new(1);
+        puts.use_reserved(0, grant(1), Term(1), NOW + WRITE);
+        puts.handle_write(NOW, 0, 0, WriteEnd::Failed);
+        assert_eq!(puts.next(), NextPut::Abort);
+        puts.handle_aborted(0);
+        puts.handle_grant(0, NOW, Term(1), WRITE, Err(Refusal::new(Code::OBJECT_ALREADY_EXISTS)));
+        // Else it would be kept for the next put, and written over what is there by then.
+        assert_eq!((puts.result(0).is_some(), puts.grant(0)), (true, None));
     }
 
     #[test]
