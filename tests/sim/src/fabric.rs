@@ -170,6 +170,11 @@ impl Env {
         if flight.stage == Stage::Void {
             return self.fabric.remove(number);
         }
+        if self.tells() {
+            let Flight { by, op, ticket, region, .. } = &self.fabric.flights[number as usize];
+            let (by, serial, to) = (by.0, ticket.map(|ticket| ticket.serial), op.to..op.to + u64::from(op.len));
+            self.say(by, format_args!("{:?} lands at {to:?} of {region:?} by ticket {serial:?}", op.verb));
+        }
         let status = match self.touch(number) {
             Landing::Ended(status) => status,
             Landing::Pauses(pause) => return self.queue.push(self.now + pause, Event::Land(number)),

@@ -18,7 +18,7 @@ use crate::node::Node;
 use crate::oracle::Violation;
 use crate::plan::{Plan, Role};
 use crate::queue::{Event, Pid, Turn};
-use crate::trace::Trace;
+use crate::trace::{Message, Trace};
 
 /// Everything is recounted after so many events.
 pub const AUDIT: u64 = 4_096;
@@ -226,6 +226,10 @@ impl World {
         if arrives && let Ok(Some((frame, _))) = decode(&parcel.bytes) {
             self.digest.add(frame.header.request ^ u64::from(frame.header.method.0) << 48);
             let Self { env, processes, .. } = self;
+            if env.tells() {
+                let from = if parcel.way == Some(Way::Up) { conn.caller.0 } else { conn.server.0 };
+                env.say(to, format_args!("from {}: {}", from.0, Message(&frame)));
+            }
             match &mut processes[to.index()] {
                 Process::Master(master) => {
                     master.frame(env, &parcel, &frame);

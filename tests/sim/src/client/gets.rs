@@ -21,7 +21,7 @@ impl Client {
         match gets.next() {
             NextGet::Ask if op.deadline.reached(now) => gets.handle_no_answer(Code::RPC_TIMEOUT),
             NextGet::Ask => {
-                op.asked = env.now;
+                gets.asking().for_each(|item| op.asked[item] = env.now);
                 op.wait = Wait::Call;
                 let what = Call::Op(OpRef { place, number: op.number });
                 let (round, keys) = (&mut op.round, &op.keys);
@@ -158,7 +158,7 @@ impl Client {
                 && let Some(found) = gets.found(leg.item)
             {
                 let master = env.plan.master_of(self.pid);
-                env.oracle.corrupt(env.now, master, leg.segment, found, op.asked);
+                env.oracle.corrupt(env.now, master, leg.segment, found, op.asked[leg.item]);
             }
             let Self { pid, routes, .. } = self;
             gets.handle_read(now, leg.item, end, |location| Self::rank(*pid, routes, location));
@@ -176,8 +176,8 @@ impl Client {
                 pid: self.pid,
                 master: env.plan.master_of(self.pid),
                 key,
-                asked: op.asked,
-                steady: env.lives[self.pid.index()].clock.jumped() < op.asked,
+                asked: op.asked[item],
+                steady: env.lives[self.pid.index()].clock.jumped() < op.asked[item],
             };
             env.oracle.got(env.now, &end, value, gets.found(item));
             if env.tells() {

@@ -190,6 +190,7 @@ impl Lane {
         let Some(path) = self.paths.get_mut(id.index()).and_then(Option::as_mut) else { return };
         path.link = Link::Shut;
         path.flying = 0;
+        env.say(self.pid, format_args!("closes {id} to {}", path.to.0));
         for slot in 0..self.flying.len() {
             let Some(number) = self.flying[slot] else { continue };
             let flight = env.fabric.flight(number);
@@ -308,6 +309,10 @@ impl Lane {
         let ticket = op.ticket.and_then(|ticket| self.tickets.get(ticket).copied());
         let by = (self.pid, env.lives[self.pid.index()].life);
         let at = env.op_time();
+        if env.tells() {
+            let serial = ticket.map(|ticket| ticket.serial);
+            env.say(self.pid, format_args!("{:?} {} at {} by ticket {serial:?} to {}", op.verb, op.id, op.to, path.to.0));
+        }
         let Env { fabric, weather, queue, now, .. } = env;
         let home = self.pid.index();
         let bytes = core::mem::take(&mut fabric.homes[home]);

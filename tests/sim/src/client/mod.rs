@@ -219,6 +219,7 @@ impl Client {
         let Some(place) = waiting else { return self.lane.engine.release(now, batch) };
         let Some(mut op) = self.ops[place].take() else { return self.lane.engine.release(now, batch) };
         op.wait = Wait::Nothing;
+        env.say(self.pid, format_args!("the transfers of operation {} ended: {outcome:?}", op.number));
         self.trip_ended(env, now, &mut op, batch, outcome);
         self.lane.engine.release(now, batch);
         self.go_on(env, now, place, op);

@@ -23,8 +23,8 @@ pub(super) type Keys = heapless::Vec<u32, ITEMS>;
 pub(super) struct Op {
     pub(super) number: u64,
     pub(super) deadline: Instant,
-    /// True time of the last question to the master.
-    pub(super) asked: Instant,
+    /// By item: when the master was asked last, in true time.
+    pub(super) asked: [Instant; ITEMS],
     pub(super) keys: Keys,
     pub(super) work: Work,
     pub(super) round: Round,

@@ -12,7 +12,6 @@ use crate::env::Env;
 impl Client {
     pub(super) fn step_plain(&mut self, env: &mut Env, now: Instant, place: usize, op: &mut Op) -> Done {
         op.wait = Wait::Call;
-        op.asked = env.now;
         let what = Call::Op(OpRef { place, number: op.number });
         let names = env.oracle.names();
         let keys = &op.keys;

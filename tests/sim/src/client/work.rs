@@ -8,7 +8,7 @@ use springtide_core::wire::codec;
 use springtide_core::wire::message::{Abandoned, Forcing, RESERVE};
 use springtide_hal_host::copy::crc32c;
 
-use super::op::{Keys, Op, Source, Stage, Values, Wait, Work};
+use super::op::{ITEMS, Keys, Op, Source, Stage, Values, Wait, Work};
 use super::{Call, Client, SLOT};
 use crate::env::Env;
 use crate::pattern;
@@ -40,7 +40,7 @@ impl Client {
         let mut op = Box::new(Op {
             number: self.numbers,
             deadline: now + env.plan.work.patience,
-            asked: env.now,
+            asked: [env.now; ITEMS],
             keys,
             work,
             round: Round::default(),
