@@ -172,7 +172,8 @@ impl Env {
         }
         if self.tells() {
             let Flight { by, op, ticket, region, .. } = &self.fabric.flights[number as usize];
-            let (by, serial, to) = (by.0, ticket.map(|ticket| ticket.serial), op.to..op.to + u64::from(op.len));
+            let (by, serial, to) =
+                (by.0, ticket.map(|ticket| ticket.serial), op.to..op.to + u64::from(op.len));
             self.say(by, format_args!("{:?} lands at {to:?} of {region:?} by ticket {serial:?}", op.verb));
         }
         let status = match self.touch(number) {

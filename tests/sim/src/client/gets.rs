@@ -153,6 +153,7 @@ impl Client {
                     ReadEnd::failed(now, op.deadline)
                 }
             };
+            op.read[leg.item] = env.now;
             let Work::Get(gets, _) = &mut op.work else { return };
             if end == ReadEnd::Corrupt
                 && let Some(found) = gets.found(leg.item)
@@ -177,6 +178,7 @@ impl Client {
                 master: env.plan.master_of(self.pid),
                 key,
                 asked: op.asked[item],
+                read: op.read[item],
                 steady: env.lives[self.pid.index()].clock.jumped() < op.asked[item],
             };
             env.oracle.got(env.now, &end, value, gets.found(item));

@@ -311,7 +311,10 @@ impl Lane {
         let at = env.op_time();
         if env.tells() {
             let serial = ticket.map(|ticket| ticket.serial);
-            env.say(self.pid, format_args!("{:?} {} at {} by ticket {serial:?} to {}", op.verb, op.id, op.to, path.to.0));
+            env.say(
+                self.pid,
+                format_args!("{:?} {} at {} by ticket {serial:?} to {}", op.verb, op.id, op.to, path.to.0),
+            );
         }
         let Env { fabric, weather, queue, now, .. } = env;
         let home = self.pid.index();

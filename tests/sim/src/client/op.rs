@@ -25,6 +25,8 @@ pub(super) struct Op {
     pub(super) deadline: Instant,
     /// By item: when the master was asked last, in true time.
     pub(super) asked: [Instant; ITEMS],
+    /// By item: when its bytes were there and checked, in true time.
+    pub(super) read: [Instant; ITEMS],
     pub(super) keys: Keys,
     pub(super) work: Work,
     pub(super) round: Round,

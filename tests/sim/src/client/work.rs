@@ -41,6 +41,7 @@ impl Client {
             number: self.numbers,
             deadline: now + env.plan.work.patience,
             asked: [env.now; ITEMS],
+            read: [env.now; ITEMS],
             keys,
             work,
             round: Round::default(),

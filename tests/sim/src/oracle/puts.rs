@@ -47,6 +47,8 @@ pub struct GetEnd {
     pub key: u32,
     /// When the master was asked last, in true time.
     pub asked: Instant,
+    /// When its bytes were there and checked, in true time.
+    pub read: Instant,
     /// Whether the reader's clock has not jumped since.
     pub steady: bool,
 }
@@ -145,8 +147,8 @@ impl Oracle {
             let what = format_args!("key {key} read as put {number}, which had been removed");
             self.violate(now, Rule::Removed, what);
         }
-        if end.steady && now > end.asked + self.lease {
-            let late = now.since(end.asked + self.lease);
+        if end.steady && end.read > end.asked + self.lease {
+            let late = end.read.since(end.asked + self.lease);
             let what = format_args!("client {} read key {key} {late:?} after its lease", end.pid.0);
             self.violate(now, Rule::LateRead, what);
         }
