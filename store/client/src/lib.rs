@@ -21,8 +21,10 @@ pub mod member;
 mod memory;
 mod patience;
 mod put;
+mod read;
 mod routes;
 mod verify;
+mod write;
 
 pub use blocking::Blocking;
 pub use calls::Page;
