@@ -19,6 +19,10 @@ pub struct Gets {
 #[derive(Clone, Debug)]
 struct Item {
     state: State,
+    /// The first item for the same object; itself if there is none.
+    first: u32,
+    /// One more item for the same object; itself if there is none.
+    another: u32,
     found: Option<Found>,
     /// Bit `i`: replica `i` failed since the last answer.
     failed: u8,
@@ -78,15 +82,35 @@ pub enum ReadEnd {
 impl Gets {
     /// A batch of `items` reads, all still to be asked for.
     pub fn new(items: usize) -> Self {
-        let item = Item {
+        let item = |at| Item {
             state: State::Ask,
+            first: at,
+            another: at,
             found: None,
             failed: 0,
             attempts: 0,
             until: Instant::ORIGIN,
             last: Code::INTERNAL_ERROR,
         };
-        Self { items: alloc::vec![item; items], asking: items, reading: 0 }
+        Self { items: (0..items as u32).map(item).collect(), asking: items, reading: 0 }
+    }
+
+    /// `item` is about the same object as `first`, which comes before it and is no such item itself: the master is
+    /// asked once for both (S3A-112). To be said before anybody is asked, and once of an item.
+    pub fn same(&mut self, item: usize, first: usize) {
+        debug_assert!(first < item && self.items[first].first as usize == first, "{item} follows {first}");
+        let next = self.items[first].another;
+        self.items[item].first = first as u32;
+        self.items[item].another = if next as usize == first { item as u32 } else { next };
+        self.items[first].another = item as u32;
+    }
+
+    /// Ends `item` with `code` before anybody was asked for it.
+    pub fn give_up(&mut self, item: usize, code: Code) {
+        if let Some(it) = self.items.get_mut(item).filter(|it| it.state == State::Ask) {
+            it.state = State::Done(Err(code));
+            self.asking -= 1;
+        }
     }
 
     /// What the driver does next. Asking comes first, so that items that must be asked for anew travel together.
@@ -98,12 +122,14 @@ impl Gets {
         }
     }
 
-    /// The items to ask the master for, in order.
+    /// The items to ask the master for, in order; of items for the same object the first.
     pub fn asking(&self) -> impl Iterator<Item = usize> {
-        self.items.iter().enumerate().filter(|(_, item)| item.state == State::Ask).map(|(i, _)| i)
+        let asks = |at: usize| self.items[at].state == State::Ask;
+        let first = |at: usize| self.items[at].first as usize;
+        (0..self.items.len()).filter(move |&at| asks(at) && (first(at) == at || !asks(first(at))))
     }
 
-    /// The master's answer for `item`. `asked` is from before the call went out, `lease` what the answer grants;
+    /// The master's answer for `item` and those that wait for it. `asked` is from before the call went out, `lease` what the answer grants;
     /// `rank` orders replicas, lowest first (near before far, healthy before ailing). A known answer whose lease
     /// still runs may be given without asking again.
     pub fn handle_found(
@@ -114,7 +140,36 @@ impl Gets {
         answer: Result<Found, Refusal>,
         rank: impl Fn(&Location) -> u32,
     ) {
-        let Some(it) = self.items.get_mut(item).filter(|it| it.state == State::Ask) else { return };
+        if self.items.get(item).is_none_or(|it| it.state != State::Ask) {
+            return;
+        }
+        let mut at = item;
+        while let Some(next) = self.another(at) {
+            at = next;
+            self.answer(at, asked, lease, answer.clone(), &rank);
+        }
+        self.answer(item, asked, lease, answer, &rank);
+    }
+
+    /// The item behind `item` that waits for the same answer.
+    fn another(&self, item: usize) -> Option<usize> {
+        let it = &self.items[item];
+        let next = it.another as usize;
+        (next != item).then_some(next)
+    }
+
+    fn answer(
+        &mut self,
+        item: usize,
+        asked: Instant,
+        lease: Duration,
+        answer: Result<Found, Refusal>,
+        rank: impl Fn(&Location) -> u32,
+    ) {
+        let it = &mut self.items[item];
+        if it.state != State::Ask {
+            return;
+        }
         self.asking -= 1;
         let found = match answer {
             Ok(found) => found,
@@ -298,6 +353,35 @@ mod tests {
         answer(&mut gets, 0, Err(Refusal::new(Code::INTERNAL_ERROR)));
         gets.handle_read(Instant::ORIGIN, 9, ReadEnd::Failed, by_number);
         assert_eq!((gets.result(0), gets.next()), (Some(Ok(0)), NextGet::Done));
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_asked_for_once() {
+        let mut gets = Gets::new(5);
+        gets.same(2, 0);
+        gets.same(4, 0);
+        assert_eq!(gets.asking().collect::<Vec<_>>(), [0, 1, 3]);
+        answer(&mut gets, 0, Ok(found(&[4, 5])));
+        assert_eq!(gets.asking().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(gets.reading().map(|read| read.item).collect::<Vec<_>>(), [0, 2, 4]);
+        gets.give_up(1, Code::INVALID_PARAMS);
+        answer(&mut gets, 3, Err(Refusal::new(Code::OBJECT_NOT_FOUND)));
+        // Each goes its own way from there on.
+        gets.handle_read(Instant::ORIGIN, 0, ReadEnd::Good(10), by_number);
+        for _ in 0..2 {
+            gets.handle_read(Instant::ORIGIN, 2, ReadEnd::Failed, by_number);
+            gets.handle_read(Instant::ORIGIN, 4, ReadEnd::Failed, by_number);
+        }
+        assert_eq!(gets.asking().collect::<Vec<_>>(), [2, 4]);
+        answer(&mut gets, 4, Ok(found(&[4])));
+        answer(&mut gets, 2, Ok(found(&[4])));
+        assert_eq!((gets.next(), gets.reading().count()), (NextGet::Read, 2));
+        gets.handle_read(Instant::ORIGIN, 2, ReadEnd::Good(10), by_number);
+        gets.handle_read(Instant::ORIGIN, 4, ReadEnd::Refused(Code::RPC_TIMEOUT), by_number);
+        let results: Vec<_> = (0..5).filter_map(|item| gets.result(item)).collect();
+        let (missing, late) = (Err(Code::OBJECT_NOT_FOUND), Err(Code::RPC_TIMEOUT));
+        assert_eq!(results, [Ok(10), Err(Code::INVALID_PARAMS), Ok(10), missing, late]);
+        assert_eq!(gets.next(), NextGet::Done);
     }
 
     #[test]
