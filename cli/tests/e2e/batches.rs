@@ -83,8 +83,8 @@ fn what_is_missing_does_not_hide_what_is_there() {
 fn a_batch_that_is_too_long_for_a_frame_says_so() {
     let pool = Pool::new(&["1MiB"]);
     let caller = pool.caller();
-    let key = vec![b'k'; 60_000];
-    let keys: Vec<&[u8]> = (0..300).map(|_| &key[..]).collect();
+    let keys: Vec<Vec<u8>> = (0..300u16).map(|n| [n.to_le_bytes(); 30_000].concat()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let got = caller.get_batch(&keys);
     assert!(got.len() == 300 && codes(got).iter().all(|&code| code == -600));
     let items: Vec<(&[u8], &[u8])> = keys.iter().map(|&key| (key, &b"v"[..])).collect();

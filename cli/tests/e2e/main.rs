@@ -8,6 +8,7 @@ mod batches;
 mod faults;
 mod keys;
 mod listing;
+mod parts;
 mod ranges;
 mod restarts;
 mod room;

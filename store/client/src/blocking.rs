@@ -102,6 +102,45 @@ impl<R: Runtime> Blocking<R> {
         self.run_batch(items.len(), self.0.put_from_batch(items, options))
     }
 
+    /// As [`Client::put_parts`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_parts(&self, key: &[u8], parts: &[&[u8]], options: &PutOptions<'_>) -> Result<(), Error> {
+        self.run(self.0.put_parts(key, parts, options))
+    }
+
+    /// As [`Client::put_parts_batch`].
+    pub fn put_parts_batch(
+        &self,
+        items: &[(&[u8], &[&[u8]])],
+        options: &PutOptions<'_>,
+    ) -> Vec<Result<(), Error>> {
+        self.run_batch(items.len(), self.0.put_parts_batch(items, options))
+    }
+
+    /// As [`Client::put_from_parts`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put_from_parts(
+        &self,
+        key: &[u8],
+        parts: &[Slice<'_>],
+        options: &PutOptions<'_>,
+    ) -> Result<(), Error> {
+        self.run(self.0.put_from_parts(key, parts, options))
+    }
+
+    /// As [`Client::put_from_parts_batch`].
+    pub fn put_from_parts_batch(
+        &self,
+        items: &[(&[u8], &[Slice<'_>])],
+        options: &PutOptions<'_>,
+    ) -> Vec<Result<(), Error>> {
+        self.run_batch(items.len(), self.0.put_from_parts_batch(items, options))
+    }
+
     /// As [`Client::get`].
     ///
     /// # Errors
@@ -121,6 +160,32 @@ impl<R: Runtime> Blocking<R> {
     /// As there.
     pub fn get_into(&self, key: &[u8], into: Slice<'_>) -> Result<u64, Error> {
         self.run(self.0.get_into(key, into))
+    }
+
+    /// As [`Client::get_parts`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_parts(&self, key: &[u8], parts: &mut [&mut [u8]]) -> Result<u64, Error> {
+        self.run(self.0.get_parts(key, parts))
+    }
+
+    /// As [`Client::get_parts_batch`].
+    pub fn get_parts_batch(&self, items: &mut [(&[u8], &mut [&mut [u8]])]) -> Vec<Result<u64, Error>> {
+        self.run_batch(items.len(), self.0.get_parts_batch(items))
+    }
+
+    /// As [`Client::get_into_parts`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn get_into_parts(&self, key: &[u8], parts: &[Slice<'_>]) -> Result<u64, Error> {
+        self.run(self.0.get_into_parts(key, parts))
+    }
+
+    /// As [`Client::get_into_parts_batch`].
+    pub fn get_into_parts_batch(&self, items: &[(&[u8], &[Slice<'_>])]) -> Vec<Result<u64, Error>> {
+        self.run_batch(items.len(), self.0.get_into_parts_batch(items))
     }
 
     /// As [`Client::get_pieces`].

@@ -10,6 +10,7 @@ use springtide_core::wire::message::{self, CopyEnd, CopyPlan, CopyStart};
 use springtide_driver::Runtime;
 
 use crate::memory::Lease;
+use crate::parts::Parts;
 use crate::{Client, Error, verify};
 
 impl<R: Runtime> Client<R> {
@@ -80,7 +81,7 @@ impl<R: Runtime> Client<R> {
             self.0.routes.forget(plan.from.segment, route);
             return Err(Error::new(failure.code(), failure));
         }
-        if verify::is_whole(lease.slice(0, plan.len).span(), plan.checksum) {
+        if verify::is_whole(&Parts::one(lease.slice(0, plan.len)), plan.checksum) {
             Ok(lease)
         } else {
             Err(Code::CHECKSUM_MISMATCH.into())

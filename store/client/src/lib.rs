@@ -19,10 +19,13 @@ mod get;
 mod hello;
 pub mod member;
 mod memory;
+mod parts;
 mod patience;
 mod put;
 mod read;
 mod routes;
+mod same;
+mod trip;
 mod verify;
 mod write;
 

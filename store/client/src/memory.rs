@@ -88,6 +88,15 @@ impl Memory {
         self.len() == 0
     }
 
+    #[cfg(test)]
+    pub(crate) fn lane(&self) -> &Arc<Seat<Lane>> {
+        &self.0.lane
+    }
+
+    pub(crate) fn is_registered_with(&self, lane: &Arc<Seat<Lane>>) -> bool {
+        Arc::ptr_eq(&self.0.lane, lane)
+    }
+
     /// The bytes `at .. at + len` (S0A-092).
     ///
     /// # Errors

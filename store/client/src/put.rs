@@ -8,6 +8,7 @@ use springtide_core::wire::message::{self, Options};
 use springtide_driver::Runtime;
 
 use crate::memory::Slice;
+use crate::parts::Parts;
 use crate::{Checksums, Client, Error};
 
 /// How to place and keep what is put (S3A-102, S3A-103).
@@ -72,24 +73,62 @@ impl<R: Runtime> Client<R> {
         items: &[(&[u8], &[u8])],
         options: &PutOptions<'_>,
     ) -> Vec<Result<(), Error>> {
-        let total = items.iter().try_fold(0u64, |sum, (_, value)| sum.checked_add(value.len() as u64));
+        let items = items.iter().map(|(key, value)| (*key, core::slice::from_ref(value)));
+        self.gather(items, options).await
+    }
+
+    /// Stores `parts`, one after the other, as one value under `key`. They are copied to registered memory first.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub async fn put_parts(
+        &self,
+        key: &[u8],
+        parts: &[&[u8]],
+        options: &PutOptions<'_>,
+    ) -> Result<(), Error> {
+        let mut results = self.put_parts_batch(&[(key, parts)], options).await;
+        results.pop().unwrap_or_else(|| Err(Code::INTERNAL_ERROR.into()))
+    }
+
+    /// [`put_parts`](Self::put_parts) for many values, each with its own result.
+    pub async fn put_parts_batch(
+        &self,
+        items: &[(&[u8], &[&[u8]])],
+        options: &PutOptions<'_>,
+    ) -> Vec<Result<(), Error>> {
+        self.gather(items.iter().copied(), options).await
+    }
+
+    /// Copies values to registered memory, and stores them.
+    async fn gather<'a>(
+        &self,
+        items: impl ExactSizeIterator<Item = (&'a [u8], &'a [&'a [u8]])> + Clone,
+        options: &PutOptions<'_>,
+    ) -> Vec<Result<(), Error>> {
+        let count = items.len();
+        let refuse = |error: Error| (0..count).map(|_| Err(error.clone())).collect();
+        let mut parts = items.clone().flat_map(|(_, parts)| parts);
+        let total = parts.try_fold(0u64, |sum, part| sum.checked_add(part.len() as u64));
         let lease =
             total.ok_or_else(|| Code::INVALID_PARAMS.into()).and_then(|total| self.0.scratch.take(total));
         let mut lease = match lease {
             Ok(lease) => lease,
-            Err(error) => return items.iter().map(|_| Err(error.clone())).collect(),
+            Err(error) => return refuse(error),
         };
         let mut at = 0;
-        let mut sources = Vec::with_capacity(items.len());
-        for (key, value) in items {
-            let slice = lease.slice(at, value.len() as u64);
-            if let Err(error) = lease.memory().write(at, value) {
-                return items.iter().map(|_| Err(error.clone())).collect();
+        let mut sources = Vec::with_capacity(count);
+        for (key, parts) in items {
+            let start = at;
+            for part in parts {
+                if let Err(error) = lease.memory().write(at, part) {
+                    return refuse(error);
+                }
+                at += part.len() as u64;
             }
-            sources.push((*key, slice));
-            at += value.len() as u64;
+            sources.push((key, Some(Parts::one(lease.slice(start, at - start)))));
         }
-        let (results, quiet) = self.write(&sources, options, self.deadline()).await;
+        let (results, quiet) = self.write(sources.iter().copied(), options, self.deadline()).await;
         drop(sources);
         if quiet == Quiet::No {
             lease.spoil();
@@ -117,6 +156,34 @@ impl<R: Runtime> Client<R> {
         items: &[(&[u8], Slice<'_>)],
         options: &PutOptions<'_>,
     ) -> Vec<Result<(), Error>> {
+        let items = items.iter().map(|&(key, value)| (key, Some(Parts::one(value))));
+        self.write(items, options, self.deadline()).await.0
+    }
+
+    /// Stores pieces of registered memory, one after the other, as one value under `key`, without a copy. Pieces may be
+    /// empty. Nobody may change them meanwhile.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put), and [`Code::INVALID_PARAMS`] when the lengths do not add up to a `u64`, or a piece was
+    /// registered with another client; no byte is moved then.
+    pub async fn put_from_parts(
+        &self,
+        key: &[u8],
+        parts: &[Slice<'_>],
+        options: &PutOptions<'_>,
+    ) -> Result<(), Error> {
+        let mut results = self.put_from_parts_batch(&[(key, parts)], options).await;
+        results.pop().unwrap_or_else(|| Err(Code::INTERNAL_ERROR.into()))
+    }
+
+    /// [`put_from_parts`](Self::put_from_parts) for many values, each with its own result. All pieces of all values
+    /// move in one batch.
+    pub async fn put_from_parts_batch(
+        &self,
+        items: &[(&[u8], &[Slice<'_>])],
+        options: &PutOptions<'_>,
+    ) -> Vec<Result<(), Error>> {
+        let items = items.iter().map(|&(key, parts)| (key, Parts::many(parts)));
         self.write(items, options, self.deadline()).await.0
     }
 }

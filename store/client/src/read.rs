@@ -2,53 +2,23 @@
 
 use core::time::Duration;
 
-use springtide_core::client::{Cover, Gets, NextGet, ReadEnd, cover};
+use springtide_core::client::{Cover, Gets, NextGet, Read, ReadEnd, cover};
 use springtide_core::error::Code;
 use springtide_core::id::SegmentId;
 use springtide_core::time::Instant;
-use springtide_core::transfer::{Failure, Quiet, Transfer, Verb};
+use springtide_core::transfer::{Failure, Quiet};
 use springtide_core::wire::codec;
 use springtide_core::wire::message::{self, Found, Leased, Location, Refusal};
 use springtide_driver::Runtime;
-use springtide_hal_host::copy::copy;
 
-use crate::memory::{Lease, Slice};
+use crate::memory::Lease;
 use crate::patience::{Share, attempt};
-use crate::routes::Route;
-use crate::{Checksums, Client, Error, verify};
+use crate::trip::{Aside, Place, Reading, Trip, finish, follow};
+use crate::{Checksums, Client, Error, same};
 
-/// Where an item's bytes go.
-pub(crate) enum Place<'a> {
-    /// To where the caller wants them.
-    Into { at: u64, len: Option<u64>, into: Slice<'a> },
-    /// To scratch memory, as long as the value is.
-    Owned(Option<Lease>),
-}
+/// How many reads before it are looked at for one that a read can share.
+const NEAR: usize = 64;
 
-/// What one round of reads moves.
-#[derive(Default)]
-struct Trip {
-    transfers: Vec<Transfer>,
-    under_way: Vec<Reading>,
-    /// Items that have ended before anything moved.
-    ended: Vec<(usize, ReadEnd)>,
-    /// Most replicas that are left to any of the items.
-    alternatives: u32,
-}
-
-/// One item's read under way.
-struct Reading {
-    item: usize,
-    segment: SegmentId,
-    route: Route,
-    cover: Cover,
-    /// How many bytes are wanted of the cover.
-    len: u64,
-    /// Where the cover goes if not straight to its place.
-    aside: Option<Lease>,
-    /// First transfer in the batch, and how many.
-    transfers: (u32, u32),
-}
 impl<R: Runtime> Client<R> {
     pub(crate) async fn read(
         &self,
@@ -57,6 +27,17 @@ impl<R: Runtime> Client<R> {
         deadline: Instant,
     ) -> Vec<Result<u64, Error>> {
         let mut gets = Gets::new(keys.len());
+        for (item, first) in same::firsts(keys).into_iter().flatten().enumerate() {
+            if first != item {
+                gets.same(item, first);
+            }
+        }
+        for (item, place) in places.iter_mut().enumerate() {
+            place.check(&self.0.lane);
+            if let Place::Unusable(_) = place {
+                gets.give_up(item, Code::INVALID_PARAMS);
+            }
+        }
         loop {
             match gets.next() {
                 NextGet::Ask => self.ask_for(&mut gets, keys, deadline).await,
@@ -113,23 +94,28 @@ impl<R: Runtime> Client<R> {
         }
         let moved = self.0.lane.transfer(&transfers, until).await;
         let now = self.0.runtime.now();
-        for mut reading in under_way {
+        let mut ends: Vec<ReadEnd> = Vec::with_capacity(under_way.len());
+        for at in 0..under_way.len() {
+            let reading = &mut under_way[at];
             reading.leases(&mut places[reading.item]).for_each(Lease::land);
-            let end = match &moved {
-                Ok(moved) => {
+            let place = &mut places[reading.item];
+            let end = match (&moved, &reading.aside) {
+                (_, &Aside::As(other)) => follow(&under_way[at], ends[other], &under_way[other], place),
+                (Err(error), _) => ReadEnd::Refused(error.code()),
+                (Ok(moved), _) => {
                     let failure =
                         moved.failed.iter().find(|(at, _)| reading.has(*at)).map(|(_, failure)| *failure);
                     if moved.outcome.quiet() == Quiet::No && failure.is_some() {
-                        reading.spoil(&mut places[reading.item]);
+                        reading.spoil(place);
                     }
                     match failure {
-                        Some(failure) => self.failed(&reading, failure, deadline.reached(now)),
-                        None => finish(&reading, gets, &places[reading.item]),
+                        Some(failure) => self.failed(reading, failure, deadline.reached(now)),
+                        None => finish(reading, gets, place),
                     }
                 }
-                Err(error) => ReadEnd::Refused(error.code()),
             };
-            ended.push((reading.item, end));
+            ends.push(end);
+            ended.push((under_way[at].item, end));
         }
         for (item, end) in ended {
             gets.handle_read(now, item, end, |location| self.rank(location));
@@ -142,7 +128,7 @@ impl<R: Runtime> Client<R> {
         let mut unreachable: Vec<SegmentId> = Vec::new();
         for read in gets.reading() {
             let item = read.item;
-            let (cover, len, aside) = match self.plan(read.found, &mut places[item]) {
+            let Plan { cover, len, straight } = match self.plan(read.found, &mut places[item]) {
                 Ok(plan) => plan,
                 Err(code) => {
                     trip.ended.push((item, ReadEnd::Refused(code)));
@@ -166,22 +152,43 @@ impl<R: Runtime> Client<R> {
                 trip.ended.push((item, ReadEnd::Failed));
                 continue;
             };
-            let to = match (&aside, &places[item]) {
-                (Some(aside), _) | (None, Place::Owned(Some(aside))) => aside.slice(0, cover.data.len()),
-                (None, Place::Into { into, .. }) => Slice { len: cover.data.len(), ..*into },
-                (None, Place::Owned(None)) => continue,
+            let aside = match straight {
+                Straight::Yes => Ok(Aside::No),
+                Straight::No => self.aside(&trip.under_way, gets, &read, cover),
             };
-            let first = trip.transfers.len() as u32;
+            let aside = match aside {
+                Ok(aside) => aside,
+                Err(error) => {
+                    trip.ended.push((item, ReadEnd::Refused(error.code())));
+                    continue;
+                }
+            };
             trip.alternatives = trip.alternatives.max(read.others);
-            trip.transfers.push(read_transfer(route, to, read.from.offset + cover.data.offset()));
-            if let (Some(aside), false) = (&aside, cover.sums.is_empty()) {
-                let to = aside.slice(cover.data.len(), cover.sums.len());
-                trip.transfers.push(read_transfer(route, to, read.from.offset + cover.sums.offset()));
-            }
-            let transfers = (first, trip.transfers.len() as u32 - first);
-            trip.under_way.push(Reading { item, segment, route, cover, len, aside, transfers });
+            let reading = Reading { item, from: read.from, route, cover, len, aside, transfers: (0, 0) };
+            trip.add(reading, &places[item]);
         }
         trip
+    }
+
+    /// Memory aside for `cover`, or another read of it that is under way (S3A-112).
+    fn aside(
+        &self,
+        under_way: &[Reading],
+        gets: &Gets,
+        read: &Read<'_>,
+        cover: Cover,
+    ) -> Result<Aside, Error> {
+        let same = |reading: &Reading| {
+            let object = gets.found(reading.item).map(|found| found.object);
+            reading.aside.is_own()
+                && (reading.cover, reading.from) == (cover, read.from)
+                && object == Some(read.found.object)
+        };
+        let near = under_way.iter().enumerate().rev().take(NEAR);
+        match near.into_iter().find(|(_, reading)| same(reading)) {
+            Some((other, _)) => Ok(Aside::As(other)),
+            None => self.0.scratch.take(cover.data.len() + cover.sums.len()).map(Aside::Own),
+        }
     }
 
     /// How long an attempt to move `bytes` may take where as many `alternatives` are left.
@@ -193,61 +200,84 @@ impl<R: Runtime> Client<R> {
     }
 
     fn failed(&self, reading: &Reading, failure: Failure, too_late: bool) -> ReadEnd {
-        tracing::debug!(segment = %reading.segment, %failure, "a read failed");
+        tracing::debug!(segment = %reading.from.segment, %failure, "a read failed");
         if too_late {
             return ReadEnd::Refused(Code::RPC_TIMEOUT);
         }
-        self.0.routes.forget(reading.segment, reading.route);
+        self.0.routes.forget(reading.from.segment, reading.route);
         ReadEnd::Failed
     }
 
-    /// Which bytes to read for an item, how many of them are wanted, and scratch memory if they cannot go straight to
-    /// their place.
-    fn plan(&self, found: &Found, place: &mut Place<'_>) -> Result<(Cover, u64, Option<Lease>), Code> {
+    /// Which bytes to read for an item, how many of them are wanted, and whether they go straight to their place.
+    fn plan(&self, found: &Found, place: &mut Place<'_>) -> Result<Plan, Code> {
         let checksum = match self.0.checksums {
             Checksums::Verify => found.checksum,
             Checksums::Off => springtide_core::checksum::Checksum::None,
         };
         match place {
-            Place::Owned(lease) => {
+            Place::Unusable(_) => Err(Code::INVALID_PARAMS),
+            Place::Owned { room: Some(room), .. } if *room < found.len => Err(Code::INVALID_PARAMS),
+            Place::Owned { lease, .. } => {
                 let cover = cover(found.len, checksum, 0, found.len).ok_or(Code::INVALID_REPLICA)?;
                 *lease = Some(self.0.scratch.take(found.len).map_err(|error| error.code())?);
-                Ok((Cover { sums: Default::default(), ..cover_all(cover, found.len) }, found.len, None))
+                let cover = Cover { sums: Default::default(), ..cover_all(cover, found.len) };
+                Ok(Plan { cover, len: found.len, straight: Straight::Yes })
             }
             Place::Into { at, len, into } => {
                 let rest = found.len.checked_sub(*at).ok_or(Code::INVALID_PARAMS)?;
                 let len = len.unwrap_or(rest);
                 let cover = cover(found.len, checksum, *at, len).ok_or(Code::INVALID_PARAMS)?;
-                if len > into.len {
-                    return Err(Code::BUFFER_OVERFLOW);
+                if len > into.len() {
+                    return Err(if into.is_list() { Code::INVALID_PARAMS } else { Code::BUFFER_OVERFLOW });
                 }
                 if len == found.len || (cover.skip == 0 && cover.sums.is_empty() && cover.data.len() == len) {
-                    return Ok((cover_all(cover, len), len, None));
+                    return Ok(Plan { cover: cover_all(cover, len), len, straight: Straight::Yes });
                 }
-                let aside =
-                    self.0.scratch.take(cover.data.len() + cover.sums.len()).map_err(|error| error.code())?;
-                Ok((cover, len, Some(aside)))
+                Ok(Plan { cover, len, straight: Straight::No })
             }
         }
     }
 }
 
+/// What to read for one item.
+struct Plan {
+    cover: Cover,
+    /// How many bytes are wanted of the cover.
+    len: u64,
+    straight: Straight,
+}
+
+/// Whether bytes go straight to their place, or aside first, to be checked and cut.
+enum Straight {
+    Yes,
+    No,
+}
+
 /// The error with `code`, and a line that says what does not fit where that is known.
 fn explain(code: Code, found: Option<&Found>, place: &Place<'_>) -> Error {
-    let (Some(Found { len: whole, .. }), Place::Into { at, len, into }) = (found, place) else {
-        return code.into();
+    let too_small = |held: u64, wanted: u64| {
+        Error::new(code, format_args!("the parts hold {held} bytes, the value has {wanted} ({code:?})"))
     };
-    match (code, len) {
-        (Code::BUFFER_OVERFLOW, _) => {
-            let wanted = len.unwrap_or(whole.saturating_sub(*at));
-            let text = format_args!("the buffer is too small: {} bytes for {wanted} ({code:?})", into.len);
+    match (code, place, found) {
+        (Code::INVALID_PARAMS, Place::Unusable(why), _) => Error::new(code, format_args!("{why} ({code:?})")),
+        (Code::INVALID_PARAMS, Place::Owned { room: Some(room), .. }, Some(found)) if *room < found.len => {
+            too_small(*room, found.len)
+        }
+        (Code::INVALID_PARAMS, Place::Into { at: 0, len: None, into }, Some(found))
+            if into.len() < found.len =>
+        {
+            too_small(into.len(), found.len)
+        }
+        (Code::BUFFER_OVERFLOW, Place::Into { at, len, into }, Some(found)) => {
+            let wanted = len.unwrap_or(found.len.saturating_sub(*at));
+            let text = format_args!("the buffer is too small: {} bytes for {wanted} ({code:?})", into.len());
             Error::new(code, text)
         }
-        (Code::INVALID_PARAMS, None) => {
+        (Code::INVALID_PARAMS, Place::Into { at, len: None, .. }, Some(Found { len: whole, .. })) => {
             let text = format_args!("the value has {whole} bytes, nothing begins at {at} ({code:?})");
             Error::new(code, text)
         }
-        (Code::INVALID_PARAMS, Some(len)) => {
+        (Code::INVALID_PARAMS, Place::Into { at, len: Some(len), .. }, Some(Found { len: whole, .. })) => {
             let text = format_args!("the value has {whole} bytes, not {len} from {at} on ({code:?})");
             Error::new(code, text)
         }
@@ -258,63 +288,4 @@ fn explain(code: Code, found: Option<&Found>, place: &Place<'_>) -> Error {
 /// A read of the whole value needs no block sums: the sum of the whole is known.
 fn cover_all(cover: Cover, len: u64) -> Cover {
     if cover.data.len() == len { Cover { sums: Default::default(), ..cover } } else { cover }
-}
-
-fn read_transfer(route: Route, to: Slice<'_>, from: u64) -> Transfer {
-    Transfer {
-        verb: Verb::Read,
-        local: to.region(),
-        at: to.at,
-        target: route.target,
-        to: from,
-        ticket: None,
-        len: to.len,
-    }
-}
-
-impl Reading {
-    const fn has(&self, transfer: u32) -> bool {
-        let (first, count) = self.transfers;
-        first <= transfer && transfer < first + count
-    }
-
-    /// Scratch memory that may still be stored into is not used again.
-    fn spoil(&mut self, place: &mut Place<'_>) {
-        self.leases(place).for_each(Lease::spoil);
-    }
-
-    /// The scratch memory that it reads to.
-    fn leases<'a>(&'a mut self, place: &'a mut Place<'_>) -> impl Iterator<Item = &'a mut Lease> {
-        let owned = match place {
-            Place::Owned(lease) => lease.as_mut(),
-            Place::Into { .. } => None,
-        };
-        self.aside.iter_mut().chain(owned)
-    }
-}
-
-/// Checks what was read, and copies it to its place if it was read aside.
-fn finish(reading: &Reading, gets: &Gets, place: &Place<'_>) -> ReadEnd {
-    let Some(found) = gets.found(reading.item) else { return ReadEnd::Failed };
-    let Reading { cover, len, aside, .. } = reading;
-    let data = cover.data.len();
-    let at = match (aside, place) {
-        (Some(aside), _) | (None, Place::Owned(Some(aside))) => aside.slice(0, data),
-        (None, Place::Into { into, .. }) => Slice { len: data, ..*into },
-        (None, Place::Owned(None)) => return ReadEnd::Failed,
-    };
-    let good = match aside {
-        Some(aside) if !cover.sums.is_empty() => {
-            let mut sums = vec![0; cover.sums.len() as usize];
-            aside.memory().read(data, &mut sums).is_ok() && verify::are_blocks(at.span(), &sums)
-        }
-        _ => !verify::is_all(cover, found.len) || verify::is_whole(at.span(), found.checksum),
-    };
-    if !good {
-        return ReadEnd::Corrupt;
-    }
-    if let (Some(_), Place::Into { into, .. }) = (aside, place) {
-        copy(at.span().skip(cover.skip).take(*len), into.span());
-    }
-    ReadEnd::Good(*len)
 }

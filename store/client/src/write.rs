@@ -19,6 +19,7 @@ use springtide_rpc::Call;
 
 use crate::ahead::{self, Extent};
 use crate::memory::{Lease, Slice};
+use crate::parts::{FOREIGN, Parts};
 use crate::patience::{Share, attempt};
 use crate::routes::Route;
 use crate::{Checksums, Client, Error, PutOptions, verify};
@@ -26,7 +27,9 @@ use crate::{Checksums, Client, Error, PutOptions, verify};
 /// One item's bytes.
 struct Source<'a> {
     key: &'a [u8],
-    value: Slice<'a>,
+    value: Parts<'a>,
+    /// Why it cannot be written, if so.
+    unusable: Option<&'static str>,
     checksum: Checksum,
     /// Where its block sums stand in the batch's trailer memory.
     trailer: (u64, u64),
@@ -43,28 +46,32 @@ struct Writing {
 }
 
 impl<R: Runtime> Client<R> {
-    pub(crate) async fn write(
+    /// Stores values; `None` for one that holds more bytes than can be counted. Also says whether all writes have ended.
+    pub(crate) async fn write<'a>(
         &self,
-        items: &[(&[u8], Slice<'_>)],
+        items: impl ExactSizeIterator<Item = (&'a [u8], Option<Parts<'a>>)>,
         options: &PutOptions<'_>,
         deadline: Instant,
     ) -> (Vec<Result<(), Error>>, Quiet) {
-        let refuse = |error: Error| (items.iter().map(|_| Err(error.clone())).collect(), Quiet::Yes);
+        let count = items.len();
+        let refuse = |error: Error| ((0..count).map(|_| Err(error.clone())).collect(), Quiet::Yes);
         let options = match options.on_the_wire(self.0.checksums) {
             Ok(options) => options,
             Err(error) => return refuse(error),
         };
         let mut trailer = Vec::new();
-        let sources: Vec<Source<'_>> = items.iter().map(|item| self.source(*item, &mut trailer)).collect();
+        let sources: Vec<Source<'_>> = items.map(|item| self.source(item, &mut trailer)).collect();
         let trailer = match self.trailer_memory(&trailer) {
             Ok(trailer) => trailer,
             Err(error) => return refuse(error),
         };
         let mut batch = Batch { sources, trailer, options, quiet: Quiet::Yes, ahead: None };
-        let mut puts = Puts::new(items.len());
+        let mut puts = Puts::new(count);
         for (item, source) in batch.sources.iter().enumerate() {
             if Key::new(source.key).is_err() {
                 puts.give_up(item, Refusal::new(Code::INVALID_KEY));
+            } else if source.unusable.is_some() {
+                puts.give_up(item, Refusal::new(Code::INVALID_PARAMS));
             }
         }
         self.use_ahead(&mut puts, &mut batch, deadline);
@@ -82,7 +89,13 @@ impl<R: Runtime> Client<R> {
         }
         self.keep_ahead(&puts, batch.ahead.take());
         let result = |item| puts.result(item).unwrap_or(Err(Refusal::new(Code::INTERNAL_ERROR)));
-        let results = (0..items.len()).map(|item| result(item).map_err(Error::from)).collect();
+        let explained = |(item, source): (usize, &Source<'_>)| match (result(item), source.unusable) {
+            (Err(Refusal { code, .. }), Some(why)) if code == Code::INVALID_PARAMS => {
+                Err(Error::new(code, format_args!("{why} ({code:?})")))
+            }
+            (result, _) => result.map_err(Error::from),
+        };
+        let results = batch.sources.iter().enumerate().map(explained).collect();
         (results, batch.quiet)
     }
 
@@ -112,13 +125,19 @@ impl<R: Runtime> Client<R> {
         }
     }
 
-    fn source<'a>(&self, (key, value): (&'a [u8], Slice<'a>), trailer: &mut Vec<u8>) -> Source<'a> {
+    fn source<'a>(&self, item: (&'a [u8], Option<Parts<'a>>), trailer: &mut Vec<u8>) -> Source<'a> {
+        let (key, value) = item;
         let start = trailer.len() as u64;
+        let (value, unusable) = match value {
+            None => (Parts::NONE, Some("the parts hold more bytes than can be counted")),
+            Some(value) if !value.belong_to(&self.0.lane) => (Parts::NONE, Some(FOREIGN)),
+            Some(value) => (value, None),
+        };
         let checksum = match self.0.checksums {
-            Checksums::Verify => verify::sum(value.span(), trailer),
+            Checksums::Verify => verify::sum(&value, trailer),
             Checksums::Off => Checksum::None,
         };
-        Source { key, value, checksum, trailer: (start, trailer.len() as u64 - start) }
+        Source { key, value, unusable, checksum, trailer: (start, trailer.len() as u64 - start) }
     }
 
     fn trailer_memory(&self, trailer: &[u8]) -> Result<Option<Lease>, Error> {
@@ -137,7 +156,7 @@ impl<R: Runtime> Client<R> {
             codec::put(body, &batch.options);
             for &item in &items {
                 let Source { key, value, .. } = &batch.sources[item];
-                codec::put(body, &Wanted { key, len: value.len });
+                codec::put(body, &Wanted { key, len: value.len() });
             }
         });
         let reply = match call.await {
@@ -166,8 +185,8 @@ impl<R: Runtime> Client<R> {
         let mut unreachable = Vec::new();
         for write in puts.writing() {
             let source = &batch.sources[write.item];
-            let stored =
-                if source.trailer.1 > 0 { stored_len(source.value.len) } else { Some(source.value.len) };
+            let len = source.value.len();
+            let stored = if source.trailer.1 > 0 { stored_len(len) } else { Some(len) };
             if source.value.is_empty() {
                 ended.push((write.item, write.replica, WriteEnd::Good));
                 continue;
@@ -192,10 +211,14 @@ impl<R: Runtime> Client<R> {
             };
             until = until.min(write.until);
             let first = transfers.len() as u32;
-            transfers.push(write_transfer(route, ticket, source.value, extent.offset()));
-            if let (Some(trailer), (at, len @ 1..)) = (&batch.trailer, source.trailer) {
-                let behind = extent.offset() + source.value.len;
-                transfers.push(write_transfer(route, ticket, trailer.slice(at, len), behind));
+            let sums = match (&batch.trailer, source.trailer) {
+                (Some(trailer), (at, len @ 1..)) => Some(trailer.slice(at, len)),
+                _ => None,
+            };
+            let mut to = extent.offset();
+            for from in source.value.slices().chain(sums) {
+                transfers.push(write_transfer(route, ticket, from, to));
+                to = to.saturating_add(from.len);
             }
             let count = transfers.len() as u32 - first;
             let (item, replica) = (write.item, write.replica);
@@ -274,7 +297,7 @@ impl<R: Runtime> Client<R> {
         let (mut started, mut ahead) = (Vec::new(), Vec::new());
         for Ending { item, object, failed, granted } in puts.ending() {
             let Source { key, value, checksum, .. } = &batch.sources[item];
-            let (checksum, len) = (*checksum, value.len);
+            let (checksum, len) = (*checksum, value.len());
             match granted {
                 client::Granted::Ahead => ahead.push((item, Publish { object, key, len, checksum, failed })),
                 client::Granted::ByStart => started.push((item, Finished { object, checksum, failed })),
@@ -341,7 +364,7 @@ impl Batch<'_> {
     /// The length of the only item's value.
     fn only_len(&self) -> Option<u64> {
         match &self.sources[..] {
-            [only] => Some(only.value.len),
+            [only] => Some(only.value.len()),
             _ => None,
         }
     }
