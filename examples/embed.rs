@@ -1,31 +1,23 @@
-//! A pool inside one process: a master, a node that lends memory, and a client.
+//! A pool inside one process: a master, and a member that lends memory and uses the pool.
 
-use springtide::{
-    ClientConfig, Master, MasterConfig, NodeConfig, PutOptions, Runtime, Shutdown, Tokio, connect, lend,
-};
+use springtide::{ClientConfig, Master, MasterConfig, Member, PutOptions, Runtime, Shutdown, Tokio};
 
 fn main() -> Result<(), Box<dyn core::error::Error>> {
     let runtime = Tokio::new_multi(2)?;
     let stop = Shutdown::new();
     let master = Master::bind(MasterConfig { listen: "127.0.0.1:0".parse()?, ..MasterConfig::default() })?;
-    let address = master.local_addr();
-    let node = lend(&NodeConfig::new([address], 64 << 20), runtime.clone())?;
-    let standing = node.standing();
-
+    let config = ClientConfig::new([master.local_addr()]);
     let (handle, stopping) = (runtime.clone(), stop.clone());
     let serving =
         runtime.spawn(async move { master.run(handle, stopping).await.expect("the master serves") });
-    let stopping = stop.clone();
-    let lending = runtime.spawn(async move { node.run(stopping).await.expect("the node serves") });
 
     runtime.block_on(async {
-        standing.settled().await;
-        let client = connect(ClientConfig::new([address]), runtime.clone()).await?;
-        client.put(b"greeting", b"hello", &PutOptions::default()).await?;
-        assert_eq!(client.get(b"greeting").await?, b"hello");
-        client.close().await;
+        let mut member = Member::join(config, runtime.clone()).await?;
+        member.mount(64 << 20).await?;
+        member.put(b"greeting", b"hello", &PutOptions::default()).await?;
+        assert_eq!(member.get(b"greeting").await?, b"hello");
+        member.close().await;
         stop.begin();
-        lending.await;
         serving.await;
         Ok(())
     })

@@ -4,6 +4,7 @@
 //!
 //! - [`Client`] and [`Blocking`] put, get, remove and list; [`Memory`] is registered memory for copies without a copy
 //! - [`Node`] lends memory to the pool and serves it; [`Master`] knows what is where
+//! - [`Member`] is both in one handle: it connects, lends memory, takes it back, and closes
 //! - [`connect`] and [`lend`] make a client and a node over what the crate's features name; [`transports`] opens it
 //! - [`core`] is the logic alone, `no_std`, for a runtime of your own
 //!
@@ -12,8 +13,10 @@
 //! and health over HTTP.
 #![forbid(unsafe_code)]
 
+mod member;
 mod open;
 
+pub use member::Member;
 pub use open::{LendError, OpenError, Transports, Use, connect, lend, transports};
 pub use springtide_client::{Blocking, Driving};
 pub use springtide_client::{
