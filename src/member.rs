@@ -10,7 +10,7 @@ use springtide_client::{Client, Error};
 use springtide_core::error::Code;
 use springtide_driver::{Runtime, Shutdown};
 
-use crate::{ClientConfig, NodeConfig, Standing, connect, lend};
+use crate::{Block, ClientConfig, NodeConfig, Standing, connect, lend};
 
 /// A process that uses the pool and lends it memory, in one handle (S0A-056, S0A-062): a [`Client`], which it derefs to,
 /// and a node of its own for each piece of memory that it has [`mount`](Self::mount)ed.
@@ -72,6 +72,16 @@ impl<R: Runtime> Member<R> {
     /// As [`mount_as`](Self::mount_as).
     pub async fn mount(&mut self, memory: u64) -> Result<String, Error> {
         let config = NodeConfig::new(self.config.master.iter().copied(), memory);
+        self.mount_as(&NodeConfig { cluster: self.config.cluster, ..config }).await
+    }
+
+    /// Lends memory of the caller's own; as [`mount`](Self::mount). Peers write it from now on; the caller may look at it
+    /// with [`Block::read`].
+    ///
+    /// # Errors
+    /// As [`mount_as`](Self::mount_as).
+    pub async fn mount_block(&mut self, block: Block) -> Result<String, Error> {
+        let config = NodeConfig::of(self.config.master.iter().copied(), block);
         self.mount_as(&NodeConfig { cluster: self.config.cluster, ..config }).await
     }
 

@@ -1,7 +1,7 @@
 //! One handle that uses the pool and lends it memory.
 
 use springtide::{
-    ClientConfig, Code, Master, MasterConfig, Member, NodeConfig, PutOptions, Runtime, Shutdown, Tokio,
+    Block, ClientConfig, Code, Master, MasterConfig, Member, NodeConfig, PutOptions, Runtime, Shutdown, Tokio,
 };
 
 struct Served {
@@ -68,6 +68,29 @@ fn one_handle_lends_puts_gets_takes_back_and_closes() {
         other.members(|_| members += 1).await.unwrap();
         assert_eq!(members, 1);
         other.close().await;
+        stop.begin();
+        task.await;
+    });
+}
+
+#[test]
+fn memory_of_ones_own_can_be_lent() {
+    let Served { runtime, stop, task, config } = master();
+    runtime.block_on(async {
+        let mut member = Member::join(config.clone(), runtime.clone()).await.unwrap();
+        // Whole granules of it are lent.
+        let block = Block::from(vec![0; 100_000]);
+        let name = member.mount_block(block.clone()).await.unwrap();
+        assert_eq!(segments(&member).await, [(format!("{name}/0"), 99_968)]);
+        member.put(b"k", b"lies in a block of our own", &PutOptions::default()).await.unwrap();
+        assert_eq!(member.get(b"k").await.unwrap(), b"lies in a block of our own");
+        let bytes = block.to_vec();
+        assert!(bytes.windows(26).any(|window| window == b"lies in a block of our own"));
+
+        let short = NodeConfig { memory: 200_001, ..NodeConfig::of(config.master.clone(), block) };
+        let error = member.mount_as(&short).await.unwrap_err();
+        assert!(error.to_string().contains("200000 bytes of a block of 100000"), "{error}");
+        member.close().await;
         stop.begin();
         task.await;
     });

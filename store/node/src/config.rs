@@ -5,6 +5,7 @@ use core::net::SocketAddr;
 use std::io;
 
 use springtide_core::range::GRANULE;
+use springtide_hal::Block;
 use springtide_hal_host::memory::{MemoryError, Pages, Prefault};
 
 /// What a node needs in order to start.
@@ -22,6 +23,9 @@ pub struct Config {
     pub name: Option<String>,
     /// How much memory it lends, in bytes; rounded down to whole granules of 64.
     pub memory: u64,
+    /// Memory of the caller's own to lend instead of fresh memory: its first [`memory`](Self::memory) bytes. Peers read
+    /// and write it; over shared memory only if it is a file. Default `None`.
+    pub block: Option<Block>,
     /// 0 for objects of any sizes; else the page, in bytes, of a slab allocator for small uniform ones. Default 0.
     pub uniform: u64,
     /// What pages are wished for. Default transparent huge pages.
@@ -33,6 +37,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// A node that lends `block`, memory of the caller's own (S0A-062), to the master at `master`, with defaults.
+    pub fn of(master: impl IntoIterator<Item = SocketAddr>, block: Block) -> Self {
+        Self { block: Some(block.clone()), ..Self::new(master, block.len()) }
+    }
+
     /// A node that lends `memory` bytes to the master at `master`, with defaults.
     pub fn new(master: impl IntoIterator<Item = SocketAddr>, memory: u64) -> Self {
         Self {
@@ -42,6 +51,7 @@ impl Config {
             advertise: None,
             name: None,
             memory,
+            block: None,
             uniform: 0,
             pages: Pages::Transparent,
             prefault: Prefault::No,
@@ -55,6 +65,8 @@ impl Config {
 pub enum StartError {
     /// Less than one granule of memory to lend.
     TooLittle(u64),
+    /// So many bytes are to be lent of a block that has only so many.
+    TooShort(u64, u64),
     /// The memory cannot be had.
     Memory(u64, MemoryError),
     /// The port cannot be had.
@@ -73,6 +85,7 @@ impl fmt::Display for StartError {
             Self::TooLittle(len) => {
                 write!(f, "{len} bytes are too little to lend; a node lends {GRANULE} or more")
             }
+            Self::TooShort(len, block) => write!(f, "cannot lend {len} bytes of a block of {block}"),
             Self::Memory(len, error) => write!(f, "cannot allocate {len} bytes to lend: {error}"),
             Self::Listen(error) | Self::System(error) => error.fmt(f),
             Self::Advertise(address) => {

@@ -10,6 +10,7 @@ use springtide_core::id::Incarnation;
 use springtide_core::node::Membership;
 use springtide_core::range::GRANULE;
 use springtide_driver::{Lane, Pause, Runtime, Seat, Shutdown, attend};
+use springtide_hal::Block;
 use springtide_hal_host::memory::{self, Options, Sharing};
 use springtide_rpc::{ClientConfig, Listener, Remote, WhileDown, serve};
 use springtide_transport::Transport;
@@ -73,22 +74,14 @@ impl<R: Runtime> Node<R> {
         if bytes == 0 {
             return Err(StartError::TooLittle(config.memory));
         }
-        let options = Options {
-            sharing: Sharing::Shared,
-            pages: config.pages,
-            numa: config.numa,
-            prefault: config.prefault,
-        };
-        let allocated = memory::allocate(bytes, options);
-        let allocation = allocated.map_err(|error| StartError::Memory(bytes, error))?;
-        tracing::info!(bytes, got = ?allocation.got, "memory allocated");
+        let block = block(config, bytes)?;
 
         let seed = incarnation.0 as u64;
         let lane = Lane::new(springtide_core::transfer::Config::default(), transports, seed);
         let lane = Arc::new(lane.and_then(Seat::new).map_err(StartError::System)?);
         let lent = Lent { name: format!("{name}/0"), len: bytes, uniform: config.uniform };
         let member = Shared::new(Membership::new(member::Config::default(), vec![lent], seed));
-        let blocks = vec![allocation.block];
+        let blocks = vec![block];
         let segments = Segments::new(runtime.clone(), Arc::clone(&lane), incarnation, blocks);
         let greeting = Greeting::new(incarnation, springtide_core::key::DEFAULT_TENANT, config.cluster);
         let settings = ClientConfig { while_down: WhileDown::Wait, seed, ..ClientConfig::default() };
@@ -148,6 +141,24 @@ impl<R: Runtime> Node<R> {
         served.await;
         Ok(())
     }
+}
+
+/// The memory to lend, at least `bytes` of it.
+fn block(config: &Config, bytes: u64) -> Result<Block, StartError> {
+    if let Some(block) = &config.block {
+        let long = block.len() >= bytes;
+        return if long { Ok(block.clone()) } else { Err(StartError::TooShort(bytes, block.len())) };
+    }
+    let options = Options {
+        sharing: Sharing::Shared,
+        pages: config.pages,
+        numa: config.numa,
+        prefault: config.prefault,
+    };
+    let allocated = memory::allocate(bytes, options);
+    let allocation = allocated.map_err(|error| StartError::Memory(bytes, error))?;
+    tracing::info!(bytes, got = ?allocation.got, "memory allocated");
+    Ok(allocation.block)
 }
 
 /// The address that peers are told.
