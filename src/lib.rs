@@ -20,8 +20,8 @@ pub use member::Member;
 pub use open::{LendError, OpenError, Transports, Use, connect, lend, transports};
 pub use springtide_client::{Blocking, Driving};
 pub use springtide_client::{
-    Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing, MemberInfo, Memory,
-    Page, Pattern, Piece, Presence, PutOptions, SegmentInfo, Slice, Stat,
+    CallKind, CallTally, Checksums, Client, ClientStatus, Config as ClientConfig, Error, Figures, Forcing,
+    MemberInfo, Memory, Page, Pattern, Piece, Presence, PutOptions, SegmentInfo, Slice, Stat,
 };
 pub use springtide_coord::CoordError;
 pub use springtide_core as core;

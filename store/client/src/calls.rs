@@ -10,7 +10,7 @@ use springtide_core::wire::message::{
 };
 use springtide_driver::Runtime;
 
-use crate::{Client, Error};
+use crate::{CallKind, Client, Error};
 
 /// One page of a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,7 +53,8 @@ impl<R: Runtime> Client<R> {
 
     /// Whether each key is there. Asking renews no lease.
     pub async fn exists_batch(&self, keys: &[&[u8]]) -> Vec<Result<Presence, Error>> {
-        self.for_each_key(message::EXISTS, keys, |body| codec::put(body, &ProbeKind::Plain)).await
+        let asked = self.for_each_key(message::EXISTS, keys, |body| codec::put(body, &ProbeKind::Plain));
+        self.counted_each(CallKind::Exists, asked).await
     }
 
     /// Whether `key` can be read.
@@ -74,7 +75,10 @@ impl<R: Runtime> Client<R> {
     /// [`Code::OBJECT_NOT_FOUND`].
     pub async fn stat(&self, key: &[u8]) -> Result<Stat, Error> {
         let head = |body: &mut Vec<u8>| codec::put(body, &());
-        only(&mut self.for_each_key::<Result<Stat, Refusal>>(message::STAT, &[key], head).await)
+        self.counted(CallKind::Stat, async {
+            only(&mut self.for_each_key::<Result<Stat, Refusal>>(message::STAT, &[key], head).await)
+        })
+        .await
     }
 
     /// Where `key`'s replicas are. Grants a lease, as a read does.
@@ -82,13 +86,16 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// [`Code::OBJECT_NOT_FOUND`], [`Code::REPLICA_IS_NOT_READY`].
     pub async fn locate(&self, key: &[u8]) -> Result<Found, Error> {
-        let body = self.ask(message::GET, |body| {
-            codec::put(body, &());
-            codec::put(body, &key);
-        });
-        let body = body.await?;
-        let (_, mut tail) = codec::split::<Leased, Result<Found, Refusal>>(&body)?;
-        Ok(tail.next().ok_or(Code::INVALID_VERSION)???)
+        self.counted(CallKind::Stat, async {
+            let body = self.ask(message::GET, |body| {
+                codec::put(body, &());
+                codec::put(body, &key);
+            });
+            let body = body.await?;
+            let (_, mut tail) = codec::split::<Leased, Result<Found, Refusal>>(&body)?;
+            Ok(tail.next().ok_or(Code::INVALID_VERSION)???)
+        })
+        .await
     }
 
     /// Removes `key`.
@@ -96,26 +103,30 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// [`Code::OBJECT_NOT_FOUND`], [`Code::OBJECT_HAS_LEASE`] unless forced, [`Code::REPLICA_IS_NOT_READY`].
     pub async fn remove(&self, key: &[u8], force: Forcing) -> Result<(), Error> {
-        only(&mut self.remove_all_of(&[key], force).await)
+        self.remove_batch(&[key], force).await.pop().unwrap_or_else(|| Err(Code::INTERNAL_ERROR.into()))
     }
 
     /// Removes many keys, each with its own result.
     pub async fn remove_batch(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<(), Error>> {
-        let answers = self.remove_all_of(keys, force).await;
-        answers.into_iter().map(|answer| Ok(answer??)).collect()
+        let removed = async {
+            let answers = self.for_each_key::<Result<(), Refusal>>(message::REMOVE, keys, |body| {
+                codec::put(body, &force);
+            });
+            answers.await.into_iter().map(|answer| Ok(answer??)).collect()
+        };
+        self.counted_each(CallKind::Remove, removed).await
     }
 
     /// Drops the replicas that objects of this client have on the segment called `segment`, or all of them if `None`;
     /// each key with its own result (S0A-061, S0A-085). What is being read, copied or written stays.
     pub async fn clear_batch(&self, keys: &[&[u8]], segment: Option<&str>) -> Vec<Result<(), Error>> {
         let clear = Clear { segment: segment.unwrap_or("") };
-        let answers =
-            self.for_each_key::<Result<(), Refusal>>(message::CLEAR, keys, |body| codec::put(body, &clear));
-        answers.await.into_iter().map(|answer| Ok(answer??)).collect()
-    }
-
-    async fn remove_all_of(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<Result<(), Refusal>, Error>> {
-        self.for_each_key(message::REMOVE, keys, |body| codec::put(body, &force)).await
+        let cleared = async {
+            let answers = self
+                .for_each_key::<Result<(), Refusal>>(message::CLEAR, keys, |body| codec::put(body, &clear));
+            answers.await.into_iter().map(|answer| Ok(answer??)).collect()
+        };
+        self.counted_each(CallKind::Clear, cleared).await
     }
 
     /// Removes all keys that match, step by step: how many went, and how many matched but stayed because they are
@@ -124,18 +135,21 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// [`Code::INVALID_PARAMS`] for a pattern that is none; nothing is removed then.
     pub async fn remove_matching(&self, pattern: Pattern<'_>, force: Forcing) -> Result<(u64, u64), Error> {
-        let (mut cursor, mut removed, mut skipped) = (0, 0, 0);
-        loop {
-            let request = RemoveMatching { cursor, pattern, force };
-            let body = self.ask(message::REMOVE_MATCHING, |body| codec::put(body, &request)).await?;
-            let step: RemoveStep = codec::whole(&body)?;
-            removed += step.removed;
-            skipped += step.skipped;
-            if step.next == 0 {
-                return Ok((removed, skipped));
+        self.counted(CallKind::Remove, async {
+            let (mut cursor, mut removed, mut skipped) = (0, 0, 0);
+            loop {
+                let request = RemoveMatching { cursor, pattern, force };
+                let body = self.ask(message::REMOVE_MATCHING, |body| codec::put(body, &request)).await?;
+                let step: RemoveStep = codec::whole(&body)?;
+                removed += step.removed;
+                skipped += step.skipped;
+                if step.next == 0 {
+                    return Ok((removed, skipped));
+                }
+                cursor = step.next;
             }
-            cursor = step.next;
-        }
+        })
+        .await
     }
 
     /// One page of the keys that match, from `cursor` on (`None` to begin). A page may hold fewer than `limit` keys, or
@@ -145,7 +159,8 @@ impl<R: Runtime> Client<R> {
     /// [`Code::INVALID_PARAMS`] for a pattern that is none.
     pub async fn list(&self, pattern: Pattern<'_>, cursor: Option<u64>, limit: u32) -> Result<Page, Error> {
         let request = Scan { cursor: cursor.unwrap_or(0), limit, pattern };
-        let body = self.ask(message::SCAN, |body| codec::put(body, &request)).await?;
+        let scan = self.ask(message::SCAN, |body| codec::put(body, &request));
+        let body = self.counted(CallKind::List, scan).await?;
         let (head, tail) = codec::split::<ScanPage, Listed<'_>>(&body)?;
         let items = tail.map(|item| item.map(|listed| (listed.key.to_vec(), listed.stat)));
         Ok(Page { items: items.collect::<Result<_, _>>()?, next: (head.next != 0).then_some(head.next) })
@@ -156,7 +171,8 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// When the master does not answer.
     pub async fn figures(&self) -> Result<Figures, Error> {
-        let body = self.ask(message::FIGURES, |body| codec::put(body, &())).await?;
+        let look = self.ask(message::FIGURES, |body| codec::put(body, &()));
+        let body = self.counted(CallKind::Look, look).await?;
         Ok(codec::whole(&body)?)
     }
 
@@ -165,7 +181,8 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// When the master does not answer.
     pub async fn segments(&self, mut visit: impl FnMut(&SegmentInfo<'_>)) -> Result<(), Error> {
-        let body = self.ask(message::SEGMENTS, |body| codec::put(body, &())).await?;
+        let look = self.ask(message::SEGMENTS, |body| codec::put(body, &()));
+        let body = self.counted(CallKind::Look, look).await?;
         let ((), tail) = codec::split::<(), SegmentInfo<'_>>(&body)?;
         for segment in tail {
             visit(&segment?);
@@ -178,7 +195,8 @@ impl<R: Runtime> Client<R> {
     /// # Errors
     /// When the master does not answer.
     pub async fn members(&self, mut visit: impl FnMut(&MemberInfo<'_>)) -> Result<(), Error> {
-        let body = self.ask(message::MEMBERS, |body| codec::put(body, &())).await?;
+        let look = self.ask(message::MEMBERS, |body| codec::put(body, &()));
+        let body = self.counted(CallKind::Look, look).await?;
         let ((), tail) = codec::split::<(), MemberInfo<'_>>(&body)?;
         for member in tail {
             visit(&member?);

@@ -18,6 +18,7 @@ use crate::ahead::Ahead;
 use crate::member::{self, Identity, Shared};
 use crate::memory::Scratch;
 use crate::routes::Routes;
+use crate::tally::{CallKind, CallTally, Tallies};
 use crate::{Checksums, Config, Driving, Error, Greeting, Memory};
 
 /// A connected client. A handle: cloning is cheap, and all clones share connections and memory.
@@ -41,8 +42,9 @@ pub(crate) struct Inner<R> {
     pub(crate) scratch: Arc<Scratch>,
     pub(crate) routes: Routes<R>,
     pub(crate) ahead: Ahead,
+    pub(crate) tallies: Tallies,
     pub(crate) incarnation: Incarnation,
-    shutdown: Shutdown,
+    pub(crate) shutdown: Shutdown,
     left: Shutdown,
 }
 
@@ -109,6 +111,7 @@ impl<R: Runtime> Client<R> {
             lane,
             routes,
             ahead: Ahead::default(),
+            tallies: Tallies::default(),
             incarnation,
             shutdown,
             left,
@@ -125,6 +128,7 @@ impl<R: Runtime> Client<R> {
     /// Takes leave of the master, and gives back what was granted ahead; takes two seconds at most. Calls that are
     /// under way fail; memory that is registered stays usable until dropped.
     pub async fn close(self) {
+        self.log_calls();
         let abandoned = self.0.ahead.all(self.0.runtime.now());
         if !abandoned.is_empty() {
             // Before the leave: afterwards nobody may give them back. Where nobody drives the connection, as when a
@@ -134,6 +138,23 @@ impl<R: Runtime> Client<R> {
         }
         self.0.shutdown.begin();
         let _ = self.in_time(self.0.runtime.now() + Duration::from_secs(1), self.0.left.begun()).await;
+    }
+
+    /// Tells the log what the calls came to.
+    fn log_calls(&self) {
+        for tally in self.calls().filter(|tally| tally.calls > 0) {
+            let CallTally { kind, calls, items, failed, bytes, p50, p99, .. } = tally;
+            tracing::debug!(
+                kind = kind.name(),
+                calls,
+                items,
+                failed,
+                bytes,
+                ?p50,
+                ?p99,
+                "calls of this client"
+            );
+        }
     }
 
     /// Fresh registered memory of `len` bytes, all zero.
@@ -155,6 +176,39 @@ impl<R: Runtime> Client<R> {
     /// This client's life, as the master knows it.
     pub fn incarnation(&self) -> Incarnation {
         self.0.incarnation
+    }
+
+    /// What the calls of every kind came to since this client connected, for all its clones together.
+    pub fn calls(&self) -> impl Iterator<Item = CallTally> {
+        CallKind::ALL.iter().map(|&kind| self.0.tallies.of(kind))
+    }
+
+    /// Counts a call without batches or bytes.
+    pub(crate) async fn counted<T>(
+        &self,
+        kind: CallKind,
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let begun = self.0.runtime.now();
+        let result = call.await;
+        let failed = usize::from(result.is_err());
+        self.0.tallies.count(kind, (begun, self.0.runtime.now()), [1, failed], 0);
+        result
+    }
+
+    /// Counts a batch without bytes; none for no items.
+    pub(crate) async fn counted_each<T>(
+        &self,
+        kind: CallKind,
+        call: impl Future<Output = Vec<Result<T, Error>>>,
+    ) -> Vec<Result<T, Error>> {
+        let begun = self.0.runtime.now();
+        let results = call.await;
+        if !results.is_empty() {
+            let failed = results.iter().filter(|result| result.is_err()).count();
+            self.0.tallies.count(kind, (begun, self.0.runtime.now()), [results.len(), failed], 0);
+        }
+        results
     }
 
     pub(crate) fn deadline(&self) -> Instant {

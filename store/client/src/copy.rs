@@ -11,7 +11,7 @@ use springtide_driver::Runtime;
 
 use crate::memory::Lease;
 use crate::parts::Parts;
-use crate::{Client, Error, verify};
+use crate::{CallKind, Client, Error, verify};
 
 impl<R: Runtime> Client<R> {
     /// Gives `key` one more replica, on the segment called `to`. The bytes pass through this process, and are checked
@@ -22,6 +22,10 @@ impl<R: Runtime> Client<R> {
     /// one, [`Code::OBJECT_HAS_REPLICATION_TASK`] while it is being copied, [`Code::NO_AVAILABLE_HANDLE`],
     /// [`Code::CHECKSUM_MISMATCH`], [`Code::TRANSFER_FAIL`].
     pub async fn copy(&self, key: &[u8], to: &str) -> Result<(), Error> {
+        self.counted(CallKind::Copy, self.copy_one(key, to)).await
+    }
+
+    async fn copy_one(&self, key: &[u8], to: &str) -> Result<(), Error> {
         let deadline = self.deadline();
         let start = CopyStart { key, to };
         let reply =

@@ -25,6 +25,7 @@ mod put;
 mod read;
 mod routes;
 mod same;
+mod tally;
 mod trip;
 mod verify;
 mod write;
@@ -41,3 +42,4 @@ pub use put::PutOptions;
 pub use springtide_core::wire::message::{
     ClientStatus, Figures, Forcing, Found, MemberInfo, Pattern, Presence, SegmentInfo, Stat,
 };
+pub use tally::{CallKind, CallTally};

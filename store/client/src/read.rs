@@ -13,6 +13,7 @@ use springtide_driver::Runtime;
 
 use crate::memory::Lease;
 use crate::patience::{Share, attempt};
+use crate::tally::CallKind;
 use crate::trip::{Aside, Place, Reading, Trip, finish, follow};
 use crate::{Checksums, Client, Error, same};
 
@@ -20,7 +21,26 @@ use crate::{Checksums, Client, Error, same};
 const NEAR: usize = 64;
 
 impl<R: Runtime> Client<R> {
+    /// Reads and counts a batch.
     pub(crate) async fn read(
+        &self,
+        keys: &[&[u8]],
+        places: &mut [Place<'_>],
+        deadline: Instant,
+    ) -> Vec<Result<u64, Error>> {
+        if keys.is_empty() {
+            return Vec::new();
+        }
+        let begun = self.0.runtime.now();
+        let results = self.read_all(keys, places, deadline).await;
+        let bytes = results.iter().flatten().fold(0u64, |sum, len| sum.saturating_add(*len));
+        let failed = results.iter().filter(|result| result.is_err()).count();
+        let time = (begun, self.0.runtime.now());
+        self.0.tallies.count(CallKind::Get, time, [results.len(), failed], bytes);
+        results
+    }
+
+    async fn read_all(
         &self,
         keys: &[&[u8]],
         places: &mut [Place<'_>],

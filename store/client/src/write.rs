@@ -22,6 +22,7 @@ use crate::memory::{Lease, Slice};
 use crate::parts::{FOREIGN, Parts};
 use crate::patience::{Share, attempt};
 use crate::routes::Route;
+use crate::tally::CallKind;
 use crate::{Checksums, Client, Error, PutOptions, verify};
 
 /// One item's bytes.
@@ -54,6 +55,10 @@ impl<R: Runtime> Client<R> {
         deadline: Instant,
     ) -> (Vec<Result<(), Error>>, Quiet) {
         let count = items.len();
+        if count == 0 {
+            return (Vec::new(), Quiet::Yes);
+        }
+        let begun = self.0.runtime.now();
         let refuse = |error: Error| ((0..count).map(|_| Err(error.clone())).collect(), Quiet::Yes);
         let options = match options.on_the_wire(self.0.checksums) {
             Ok(options) => options,
@@ -95,7 +100,13 @@ impl<R: Runtime> Client<R> {
             }
             (result, _) => result.map_err(Error::from),
         };
-        let results = batch.sources.iter().enumerate().map(explained).collect();
+        let results: Vec<_> = batch.sources.iter().enumerate().map(explained).collect();
+        let stored = results.iter().zip(&batch.sources).filter(|(result, _)| result.is_ok());
+        let (stored, bytes) = stored.fold((0, 0u64), |(count, bytes), (_, source)| {
+            (count + 1, bytes.saturating_add(source.value.len()))
+        });
+        let time = (begun, self.0.runtime.now());
+        self.0.tallies.count(CallKind::Put, time, [results.len(), results.len() - stored], bytes);
         (results, batch.quiet)
     }
 
