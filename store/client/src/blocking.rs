@@ -2,6 +2,7 @@
 
 use core::future::Future;
 use core::time::Duration;
+use std::sync::Arc;
 
 use springtide_core::error::Code;
 use springtide_driver::{Runtime, block_on};
@@ -10,18 +11,54 @@ use springtide_transport::Transport;
 use crate::get::Piece;
 use crate::memory::{Memory, Slice};
 use crate::put::PutOptions;
-use crate::{Client, Config, Driving, Error, Forcing, Page, Pattern, Presence, Stat};
+use crate::{CallTally, Client, Config, Driving, Error, Forcing, Page, Pattern, Presence, Stat};
 
 /// How much longer than its call a caller drives.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A client for threads: a blocked caller drives sockets and transports itself, so a call costs no hand-over to another
 /// thread. A handle; many threads may share it.
-pub struct Blocking<R: Runtime>(Client<R>);
+///
+/// When the last handle is dropped the client is closed, if [`close`](Self::close) was not called before; that takes two
+/// seconds at most, and a moment where the master answers.
+pub struct Blocking<R: Runtime>(Arc<Face<R>>);
 
 impl<R: Runtime> Clone for Blocking<R> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self(Arc::clone(&self.0))
+    }
+}
+
+/// What all handles share. Its client goes with it, as nobody would drive what was begun in the background.
+struct Face<R: Runtime>(Client<R>);
+
+impl<R: Runtime> Drop for Face<R> {
+    fn drop(&mut self) {
+        let inner = &self.0.0;
+        // Clones of the asynchronous face may live on; a thread that panics does not wait.
+        if inner.shutdown.is_begun() || Arc::strong_count(inner) > 1 || std::thread::panicking() {
+            return;
+        }
+        self.close();
+    }
+}
+
+impl<R: Runtime> Face<R> {
+    fn close(&self) {
+        let client = self.0.clone();
+        // It ends by itself in time.
+        let _ = self.run(async {
+            client.close().await;
+            Ok(())
+        });
+    }
+
+    fn run<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let inner = &self.0.0;
+        // Calls end by their own deadline, each item with its own result; this one is for futures of others.
+        let deadline = self.0.deadline() + GRACE;
+        let done = block_on(&[inner.master.seat(), &*inner.lane], deadline, future);
+        done.unwrap_or_else(|_| Err(Code::RPC_TIMEOUT.into()))
     }
 }
 
@@ -33,22 +70,18 @@ impl<R: Runtime> Blocking<R> {
     pub fn connect(config: Config, runtime: R, transports: Vec<Box<dyn Transport>>) -> Result<Self, Error> {
         let config = Config { driving: Driving::ByCaller, ..config };
         let handle = runtime.clone();
-        runtime.block_on(Client::connect(config, handle, transports)).map(Self)
+        let client = runtime.block_on(Client::connect(config, handle, transports))?;
+        Ok(Self(Arc::new(Face(client))))
     }
 
     /// As [`Client::close`].
     pub fn close(self) {
-        let client = self.0.clone();
-        // It ends by itself in time.
-        let _ = self.run(async {
-            client.close().await;
-            Ok(())
-        });
+        self.0.close();
     }
 
     /// The asynchronous face of the same client. Its futures make progress under [`run`](Self::run) only.
-    pub const fn client(&self) -> &Client<R> {
-        &self.0
+    pub fn client(&self) -> &Client<R> {
+        &self.0.0
     }
 
     /// Runs a future of the asynchronous face on this thread, which drives all it needs.
@@ -56,11 +89,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// [`Code::RPC_TIMEOUT`] a little after the client's time-out, and the future's own.
     pub fn run<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let inner = &self.0.0;
-        // Calls end by their own deadline, each item with its own result; this one is for futures of others.
-        let deadline = self.0.deadline() + GRACE;
-        let done = block_on(&[inner.master.seat(), &*inner.lane], deadline, future);
-        done.unwrap_or_else(|_| Err(Code::RPC_TIMEOUT.into()))
+        self.0.run(future)
     }
 
     fn run_batch<T>(
@@ -77,12 +106,12 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn put(&self, key: &[u8], value: &[u8], options: &PutOptions<'_>) -> Result<(), Error> {
-        self.run(self.0.put(key, value, options))
+        self.run(self.client().put(key, value, options))
     }
 
     /// As [`Client::put_batch`].
     pub fn put_batch(&self, items: &[(&[u8], &[u8])], options: &PutOptions<'_>) -> Vec<Result<(), Error>> {
-        self.run_batch(items.len(), self.0.put_batch(items, options))
+        self.run_batch(items.len(), self.client().put_batch(items, options))
     }
 
     /// As [`Client::put_from`].
@@ -90,7 +119,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn put_from(&self, key: &[u8], value: Slice<'_>, options: &PutOptions<'_>) -> Result<(), Error> {
-        self.run(self.0.put_from(key, value, options))
+        self.run(self.client().put_from(key, value, options))
     }
 
     /// As [`Client::put_from_batch`].
@@ -99,7 +128,7 @@ impl<R: Runtime> Blocking<R> {
         items: &[(&[u8], Slice<'_>)],
         options: &PutOptions<'_>,
     ) -> Vec<Result<(), Error>> {
-        self.run_batch(items.len(), self.0.put_from_batch(items, options))
+        self.run_batch(items.len(), self.client().put_from_batch(items, options))
     }
 
     /// As [`Client::put_parts`].
@@ -107,7 +136,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn put_parts(&self, key: &[u8], parts: &[&[u8]], options: &PutOptions<'_>) -> Result<(), Error> {
-        self.run(self.0.put_parts(key, parts, options))
+        self.run(self.client().put_parts(key, parts, options))
     }
 
     /// As [`Client::put_parts_batch`].
@@ -116,7 +145,7 @@ impl<R: Runtime> Blocking<R> {
         items: &[(&[u8], &[&[u8]])],
         options: &PutOptions<'_>,
     ) -> Vec<Result<(), Error>> {
-        self.run_batch(items.len(), self.0.put_parts_batch(items, options))
+        self.run_batch(items.len(), self.client().put_parts_batch(items, options))
     }
 
     /// As [`Client::put_from_parts`].
@@ -129,7 +158,7 @@ impl<R: Runtime> Blocking<R> {
         parts: &[Slice<'_>],
         options: &PutOptions<'_>,
     ) -> Result<(), Error> {
-        self.run(self.0.put_from_parts(key, parts, options))
+        self.run(self.client().put_from_parts(key, parts, options))
     }
 
     /// As [`Client::put_from_parts_batch`].
@@ -138,7 +167,7 @@ impl<R: Runtime> Blocking<R> {
         items: &[(&[u8], &[Slice<'_>])],
         options: &PutOptions<'_>,
     ) -> Vec<Result<(), Error>> {
-        self.run_batch(items.len(), self.0.put_from_parts_batch(items, options))
+        self.run_batch(items.len(), self.client().put_from_parts_batch(items, options))
     }
 
     /// As [`Client::get`].
@@ -146,12 +175,12 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn get(&self, key: &[u8]) -> Result<Vec<u8>, Error> {
-        self.run(self.0.get(key))
+        self.run(self.client().get(key))
     }
 
     /// As [`Client::get_batch`].
     pub fn get_batch(&self, keys: &[&[u8]]) -> Vec<Result<Vec<u8>, Error>> {
-        self.run_batch(keys.len(), self.0.get_batch(keys))
+        self.run_batch(keys.len(), self.client().get_batch(keys))
     }
 
     /// As [`Client::get_into`].
@@ -159,7 +188,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn get_into(&self, key: &[u8], into: Slice<'_>) -> Result<u64, Error> {
-        self.run(self.0.get_into(key, into))
+        self.run(self.client().get_into(key, into))
     }
 
     /// As [`Client::get_parts`].
@@ -167,12 +196,12 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn get_parts(&self, key: &[u8], parts: &mut [&mut [u8]]) -> Result<u64, Error> {
-        self.run(self.0.get_parts(key, parts))
+        self.run(self.client().get_parts(key, parts))
     }
 
     /// As [`Client::get_parts_batch`].
     pub fn get_parts_batch(&self, items: &mut [(&[u8], &mut [&mut [u8]])]) -> Vec<Result<u64, Error>> {
-        self.run_batch(items.len(), self.0.get_parts_batch(items))
+        self.run_batch(items.len(), self.client().get_parts_batch(items))
     }
 
     /// As [`Client::get_into_parts`].
@@ -180,17 +209,17 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn get_into_parts(&self, key: &[u8], parts: &[Slice<'_>]) -> Result<u64, Error> {
-        self.run(self.0.get_into_parts(key, parts))
+        self.run(self.client().get_into_parts(key, parts))
     }
 
     /// As [`Client::get_into_parts_batch`].
     pub fn get_into_parts_batch(&self, items: &[(&[u8], &[Slice<'_>])]) -> Vec<Result<u64, Error>> {
-        self.run_batch(items.len(), self.0.get_into_parts_batch(items))
+        self.run_batch(items.len(), self.client().get_into_parts_batch(items))
     }
 
     /// As [`Client::get_pieces`].
     pub fn get_pieces(&self, pieces: &[Piece<'_>]) -> Vec<Result<u64, Error>> {
-        self.run_batch(pieces.len(), self.0.get_pieces(pieces))
+        self.run_batch(pieces.len(), self.client().get_pieces(pieces))
     }
 
     /// As [`Client::exists`].
@@ -198,7 +227,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn exists(&self, key: &[u8]) -> Result<bool, Error> {
-        self.run(self.0.exists(key))
+        self.run(self.client().exists(key))
     }
 
     /// As [`Client::remove`].
@@ -206,12 +235,12 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn remove(&self, key: &[u8], force: Forcing) -> Result<(), Error> {
-        self.run(self.0.remove(key, force))
+        self.run(self.client().remove(key, force))
     }
 
     /// As [`Client::exists_batch`].
     pub fn exists_batch(&self, keys: &[&[u8]]) -> Vec<Result<Presence, Error>> {
-        self.run_batch(keys.len(), self.0.exists_batch(keys))
+        self.run_batch(keys.len(), self.client().exists_batch(keys))
     }
 
     /// As [`Client::stat`].
@@ -219,12 +248,12 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn stat(&self, key: &[u8]) -> Result<Stat, Error> {
-        self.run(self.0.stat(key))
+        self.run(self.client().stat(key))
     }
 
     /// As [`Client::remove_batch`].
     pub fn remove_batch(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<(), Error>> {
-        self.run_batch(keys.len(), self.0.remove_batch(keys, force))
+        self.run_batch(keys.len(), self.client().remove_batch(keys, force))
     }
 
     /// As [`Client::remove_matching`].
@@ -232,7 +261,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn remove_matching(&self, pattern: Pattern<'_>, force: Forcing) -> Result<(u64, u64), Error> {
-        self.run(self.0.remove_matching(pattern, force))
+        self.run(self.client().remove_matching(pattern, force))
     }
 
     /// As [`Client::list`].
@@ -240,7 +269,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn list(&self, pattern: Pattern<'_>, cursor: Option<u64>, limit: u32) -> Result<Page, Error> {
-        self.run(self.0.list(pattern, cursor, limit))
+        self.run(self.client().list(pattern, cursor, limit))
     }
 
     /// As [`Client::copy`].
@@ -248,7 +277,7 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn copy(&self, key: &[u8], to: &str) -> Result<(), Error> {
-        self.run(self.0.copy(key, to))
+        self.run(self.client().copy(key, to))
     }
 
     /// As [`Client::allocate`].
@@ -256,6 +285,11 @@ impl<R: Runtime> Blocking<R> {
     /// # Errors
     /// As there.
     pub fn allocate(&self, len: u64) -> Result<Memory, Error> {
-        self.0.allocate(len)
+        self.client().allocate(len)
+    }
+
+    /// As [`Client::calls`].
+    pub fn calls(&self) -> impl Iterator<Item = CallTally> {
+        self.client().calls()
     }
 }
