@@ -45,8 +45,9 @@ pub mod admin {
     pub use springtide_admin::{Kind, Metric, Server, Source};
 }
 
-/// Host memory: pages, sharing, NUMA.
+/// Host memory: pages, sharing, NUMA; an allocator for processes with large tables.
 pub mod memory {
+    pub use springtide_hal_host::huge::HugePages;
     pub use springtide_hal_host::memory::{
         Allocation, MemoryError, Obtained, Options, Pages, Prefault, Sharing, allocate,
     };

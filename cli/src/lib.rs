@@ -26,3 +26,18 @@ pub mod reports;
 pub mod signals;
 pub mod size;
 pub mod workload;
+
+use springtide_hal_host::huge::HugePages;
+
+/// Keeps the tables of a large pool in huge pages, in a process that [keeps ahead](keep_ahead).
+#[global_allocator]
+static MEMORY: HugePages = HugePages::new();
+
+/// Starts the thread that makes huge pages present: for processes that keep large tables. Without it they lie in
+/// ordinary pages, so a system that gives no thread is no reason to stop.
+pub fn keep_ahead() {
+    let started = std::thread::Builder::new().name("springtide-pages".into()).spawn(|| MEMORY.keep_ahead());
+    if let Err(error) = started {
+        tracing::warn!(%error, "no thread for huge pages; large tables will be slower");
+    }
+}

@@ -17,6 +17,7 @@ const ROOM: u64 = 112;
 
 /// Measures and prints.
 pub fn run(args: &Alloc) -> Result<(), Failure> {
+    crate::keep_ahead();
     let measurements = measure(args)?;
     Out::stdout(args.json.format()).report(&measurements)
 }

@@ -37,6 +37,7 @@ pub fn master(args: &args::Master) -> Result<(), Failure> {
             Some(http(address, Arc::new(MasterFigures::new(master.figures(), master.calls())))?)
         }
     };
+    crate::keep_ahead();
     ready(Role::Master, &master.local_addr().to_string())?;
     let runtime = Tokio::new_single().map_err(no_runtime)?;
     serve(&runtime, stop, |shutdown| master.run(runtime.clone(), shutdown))
