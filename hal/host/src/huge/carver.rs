@@ -8,9 +8,17 @@ const LEAST: usize = 64 << 10;
 /// The longest.
 const MOST: usize = 512 << 10;
 /// All chunks begin at a multiple of this from the base, and all lengths are multiples.
-const STEP: usize = LEAST / 2;
-/// The lengths: powers of two, and one and a half of them.
-const LENGTHS: [usize; 7] = [LEAST, LEAST / 2 * 3, LEAST * 2, LEAST * 3, LEAST * 4, LEAST * 6, LEAST * 8];
+const STEP: usize = LEAST / 4;
+/// The lengths: powers of two, and three more between each and the next.
+const LENGTHS: [usize; 13] = {
+    let mut lengths = [LEAST; 13];
+    let mut class = 1;
+    while class < lengths.len() {
+        lengths[class] = lengths[class - 1] + (STEP << ((class - 1) / 4));
+        class += 1;
+    }
+    lengths
+};
 const _: () = assert!(LENGTHS[LENGTHS.len() - 1] == MOST);
 
 /// A length of chunks, by number.
@@ -184,7 +192,7 @@ mod tests {
     fn lengths_hold_their_requests() {
         for size in [LEAST, LEAST + 1, 96 << 10, 100_000, 256 << 10, MOST - 1, MOST] {
             let len = class(size).unwrap().len();
-            assert!(len >= size && len <= size / 2 * 3 && len.is_multiple_of(STEP), "{size}: {len}");
+            assert!(len >= size && len <= size + size / 4 && len.is_multiple_of(STEP), "{size}: {len}");
         }
         assert_eq!((class(LEAST - 1), class(MOST + 1)), (None, None));
         assert_eq!(Class::of(Layout::from_size_align(LEAST, 2 * STEP).unwrap()), None);
