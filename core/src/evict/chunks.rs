@@ -5,8 +5,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
-const BITS: u32 = 11;
-const CHUNK: usize = 1 << BITS;
+/// Bytes of a chunk, at most; more than half of it, as a chunk has a power of two of elements.
+const BYTES: usize = 128 << 10;
 
 /// Elements by number; those never written are the default.
 #[derive(Clone, Debug)]
@@ -18,12 +18,17 @@ impl<T> Default for Chunks<T> {
     }
 }
 
+impl<T> Chunks<T> {
+    const BITS: u32 = (BYTES / size_of::<T>()).ilog2();
+    const CHUNK: usize = 1 << Self::BITS;
+}
+
 impl<T: Copy + Default> Chunks<T> {
     /// Makes `index` valid. Allocates one chunk whenever the numbers in use outgrow the last.
     #[inline]
     pub(super) fn reach(&mut self, index: u32) {
         while self.len() <= index as usize {
-            self.0.push(vec![T::default(); CHUNK].into_boxed_slice());
+            self.0.push(vec![T::default(); Self::CHUNK].into_boxed_slice());
         }
     }
 }
@@ -31,13 +36,13 @@ impl<T: Copy + Default> Chunks<T> {
 impl<T> Chunks<T> {
     /// How many elements are valid.
     pub(super) fn len(&self) -> usize {
-        self.0.len() << BITS
+        self.0.len() << Self::BITS
     }
 
     /// The element `index`, if it is valid.
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<&T> {
-        self.0.get(index as usize >> BITS).map(|chunk| &chunk[index as usize % CHUNK])
+        self.0.get(index as usize >> Self::BITS).map(|chunk| &chunk[index as usize % Self::CHUNK])
     }
 }
 
@@ -46,13 +51,13 @@ impl<T> Index<u32> for Chunks<T> {
 
     #[inline]
     fn index(&self, index: u32) -> &T {
-        &self.0[index as usize >> BITS][index as usize % CHUNK]
+        &self.0[index as usize >> Self::BITS][index as usize % Self::CHUNK]
     }
 }
 
 impl<T> IndexMut<u32> for Chunks<T> {
     #[inline]
     fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.0[index as usize >> BITS][index as usize % CHUNK]
+        &mut self.0[index as usize >> Self::BITS][index as usize % Self::CHUNK]
     }
 }

@@ -8,13 +8,16 @@
 //! An entry is eight bytes: the hash's upper half and the slot. The caller compares keys; one look-up in 2³² ÷ *n*
 //! compares one key in vain. The hash must be keyed by a secret, or peers can fill one page at will.
 
-use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+
+use crate::chunks::Chunks;
 
 /// Entries of a page: two pages of memory.
 const PAGE: usize = 1_024;
 const MASK: u32 = PAGE as u32 - 1;
+/// Pages that are allocated together: 64 KiB.
+const CHUNK: usize = 8;
 /// A page with this many entries splits: three quarters, so that a miss looks at eight entries on average.
 const SPLIT_AT: u16 = (PAGE / 4 * 3) as u16;
 /// The most bits that the directory uses: the ten below say where in its page an entry belongs.
@@ -26,17 +29,22 @@ const EMPTY: u64 = 0;
 pub(crate) struct Index {
     /// By the upper `depth` bits of the hash: the number of the page.
     directory: Vec<u32>,
-    pages: Vec<Page>,
+    pages: Chunks<Page, CHUNK>,
+    facts: Vec<Facts>,
     depth: u8,
     len: usize,
 }
 
+/// Hash above, slot plus one below; zero for none. Linear probing without tombstones.
 #[derive(Debug)]
-struct Page {
-    /// Hash above, slot plus one below; zero for none. Linear probing without tombstones.
-    entries: Box<[u64; PAGE]>,
+#[repr(align(64))]
+struct Page([u64; PAGE]);
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
     len: u16,
-    /// How many upper bits all hashes here share.
+    /// How many upper bits all hashes in it share.
     depth: u8,
 }
 
@@ -59,7 +67,9 @@ const fn home(entry: u64) -> u32 {
 impl Index {
     /// An empty index.
     pub(crate) fn new() -> Self {
-        Self { directory: vec![0], pages: vec![Page::new(0)], depth: 0, len: 0 }
+        let mut pages = Chunks::new();
+        pages.reach(0, Page::empty);
+        Self { directory: vec![0], pages, facts: vec![Facts { len: 0, depth: 0 }], depth: 0, len: 0 }
     }
 
     /// How many entries there are.
@@ -71,11 +81,11 @@ impl Index {
     /// The slot with this hash for which `is_it` holds.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
-        let page = &self.pages[self.page_of(hash)];
+        let page = &self.pages[self.page_of(hash)].0;
         let wanted = (hash >> 32) as u32;
         let mut at = wanted & MASK;
         loop {
-            let entry = page.entries[at as usize];
+            let entry = page[at as usize];
             if entry == EMPTY {
                 return None;
             }
@@ -90,16 +100,17 @@ impl Index {
     /// of them overlap.
     #[inline]
     pub(crate) fn first(&self, hash: u64) -> u64 {
-        self.pages[self.page_of(hash)].entries[home(hash) as usize]
+        self.pages[self.page_of(hash)].0[home(hash) as usize]
     }
 
     /// Enters `slot` under `hash`. The caller knows that it is not there.
     pub(crate) fn insert(&mut self, hash: u64, slot: u32) -> Result<(), IndexFull> {
         let mut page = self.page_of(hash);
         // Two rounds are rare: all entries of a full page went to the same half.
-        while self.pages[page].len >= SPLIT_AT {
-            if self.pages[page].depth == MAX_DEPTH {
-                if usize::from(self.pages[page].len) + 1 == PAGE {
+        while self.facts[page as usize].len >= SPLIT_AT {
+            let Facts { len, depth } = self.facts[page as usize];
+            if depth == MAX_DEPTH {
+                if usize::from(len) + 1 == PAGE {
                     return Err(IndexFull);
                 }
                 break;
@@ -107,7 +118,7 @@ impl Index {
             self.split(page);
             page = self.page_of(hash);
         }
-        self.pages[page].put(entry(hash, slot));
+        self.put(page, entry(hash, slot));
         self.len += 1;
         Ok(())
     }
@@ -117,29 +128,36 @@ impl Index {
         let page = self.page_of(hash);
         let found = self.pages[page].take(entry(hash, slot));
         self.len -= usize::from(found);
+        self.facts[page as usize].len -= u16::from(found);
         found
     }
 
     #[inline]
-    fn page_of(&self, hash: u64) -> usize {
+    fn page_of(&self, hash: u64) -> u32 {
         // In two steps: a shift by all 64 bits would not be one.
-        self.directory[(hash >> 1 >> (63 - self.depth)) as usize] as usize
+        self.directory[(hash >> 1 >> (63 - self.depth)) as usize]
     }
 
-    fn split(&mut self, page: usize) {
-        if self.pages[page].depth == self.depth {
+    fn put(&mut self, page: u32, entry: u64) {
+        self.pages[page].put(entry);
+        self.facts[page as usize].len += 1;
+    }
+
+    fn split(&mut self, page: u32) {
+        if self.facts[page as usize].depth == self.depth {
             self.directory = self.directory.iter().flat_map(|&page| [page, page]).collect();
             self.depth += 1;
         }
-        let depth = self.pages[page].depth + 1;
-        let sibling = self.pages.len() as u32;
-        let old = core::mem::replace(&mut self.pages[page], Page::new(depth));
-        self.pages.push(Page::new(depth));
-        let first = old.entries.iter().copied().find(|&entry| entry != EMPTY).unwrap_or(EMPTY);
-        self.point_upper_half(first, depth, sibling);
-        for entry in old.entries.iter().copied().filter(|&entry| entry != EMPTY) {
-            let page = self.page_of(entry);
-            self.pages[page].put(entry);
+        let facts = Facts { len: 0, depth: self.facts[page as usize].depth + 1 };
+        let sibling = self.facts.len() as u32;
+        self.pages.reach(sibling, Page::empty);
+        self.facts[page as usize] = facts;
+        self.facts.push(facts);
+        let old = core::mem::replace(&mut self.pages[page], Page::empty());
+        let first = old.0.iter().copied().find(|&entry| entry != EMPTY).unwrap_or(EMPTY);
+        self.point_upper_half(first, facts.depth, sibling);
+        for entry in old.0.iter().copied().filter(|&entry| entry != EMPTY) {
+            self.put(self.page_of(entry), entry);
         }
     }
 
@@ -153,30 +171,27 @@ impl Index {
 }
 
 impl Page {
-    fn new(depth: u8) -> Self {
-        let entries = vec![EMPTY; PAGE].into_boxed_slice();
-        Self { entries: entries.try_into().expect("a page has its length"), len: 0, depth }
+    const fn empty() -> Self {
+        Self([EMPTY; PAGE])
     }
 
     fn put(&mut self, entry: u64) {
         let mut at = home(entry);
-        while self.entries[at as usize] != EMPTY {
+        while self.0[at as usize] != EMPTY {
             at = (at + 1) & MASK;
         }
-        self.entries[at as usize] = entry;
-        self.len += 1;
+        self.0[at as usize] = entry;
     }
 
     fn take(&mut self, entry: u64) -> bool {
         let mut at = home(entry);
-        while self.entries[at as usize] != entry {
-            if self.entries[at as usize] == EMPTY {
+        while self.0[at as usize] != entry {
+            if self.0[at as usize] == EMPTY {
                 return false;
             }
             at = (at + 1) & MASK;
         }
         self.close(at);
-        self.len -= 1;
         true
     }
 
@@ -185,17 +200,17 @@ impl Page {
         let mut at = hole;
         loop {
             at = (at + 1) & MASK;
-            let entry = self.entries[at as usize];
+            let entry = self.0[at as usize];
             if entry == EMPTY {
                 break;
             }
             // The entry may move if its home is not between the hole and itself.
             if at.wrapping_sub(home(entry)) & MASK >= at.wrapping_sub(hole) & MASK {
-                self.entries[hole as usize] = entry;
+                self.0[hole as usize] = entry;
                 hole = at;
             }
         }
-        self.entries[hole as usize] = EMPTY;
+        self.0[hole as usize] = EMPTY;
     }
 }
 
@@ -232,12 +247,12 @@ mod tests {
     fn grows_page_by_page() {
         let mut index = Index::new();
         for slot in 0..200_000 {
-            let pages = index.pages.len();
+            let pages = index.facts.len();
             index.insert(mix(u64::from(slot)), slot).unwrap();
-            assert!(index.pages.len() <= pages + 1, "one command split more than one page");
+            assert!(index.facts.len() <= pages + 1, "one command split more than one page");
         }
         assert!((0..200_000).all(|slot| index.find(mix(u64::from(slot)), |s| s == slot).is_some()));
-        let bytes = index.pages.len() * PAGE * 8 + index.directory.len() * 4;
+        let bytes = index.facts.len() * PAGE * 8 + index.directory.len() * 4;
         assert!(bytes / 200_000 < 24, "{} bytes an entry", bytes / 200_000);
     }
 
