@@ -1,7 +1,7 @@
 //! What is stored where: the index by (tenant, key), replica states, leases, pins, groups.
 //!
 //! These are the records; [`crate::master`] drives them. An object takes 128 bytes with a key of up to 46, a
-//! replica 48, an index entry 11 to 22; all tables grow by chunks, so that no command waits for a growing table.
+//! replica 32, an index entry 11 to 22; all tables grow by chunks, so that no command waits for a growing table.
 
 mod groups;
 mod index;
@@ -14,7 +14,7 @@ use siphasher::sip::SipHasher13;
 
 use crate::checksum::Checksum;
 use crate::id::{MemberId, ObjectId, TenantId};
-use crate::range::Extent;
+use crate::range::{Extent, GRANULE};
 use crate::rng::{Rng, mix};
 use crate::space::Handle;
 use crate::time::Instant;
@@ -123,10 +123,13 @@ impl Object {
     }
 }
 
-/// One extent that holds, held, or will hold an object.
+/// One extent that holds, held, or will hold an object: half a cache line, so that none lies across two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Replica {
-    pub(crate) extent: Extent,
+    /// Its first byte, a multiple of the granule; below that its state and [`USED`].
+    place: u64,
+    /// How many bytes.
+    len: u64,
     /// Where its segment is in the shard's table.
     pub(crate) seat: u32,
     pub(crate) handle: Handle,
@@ -134,12 +137,12 @@ pub(crate) struct Replica {
     pub(crate) object: u32,
     /// The object's next replica; the next vacant one of a vacant one.
     pub(crate) next: u32,
-    /// Neighbours on the same segment.
-    pub(crate) links: Links,
-    pub(crate) state: ReplicaState,
-    /// How many copies read from it.
-    pub(crate) uses: u8,
 }
+
+/// A copy reads from the replica.
+const USED: u64 = 1 << 2;
+const STATE: u64 = USED - 1;
+const _: () = assert!(USED << 1 <= GRANULE);
 
 /// A replica's life: `Reserved → Complete → Draining → Vacant`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -154,20 +157,62 @@ pub(crate) enum ReplicaState {
     Draining,
 }
 
+/// Whether a copy reads from a replica.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    Idle,
+    Copied,
+}
+
 impl Replica {
-    pub(crate) const fn vacant() -> Self {
-        Self {
-            extent: match Extent::new(0, 0) {
-                Some(extent) => extent,
-                None => unreachable!(),
-            },
-            seat: NONE,
-            handle: Handle::from_bits(0),
-            object: NONE,
-            next: NONE,
-            links: Links::ALONE,
-            state: ReplicaState::Vacant,
-            uses: 0,
+    /// A vacant one.
+    pub(crate) const VACANT: Self =
+        Self { place: 0, len: 0, seat: NONE, handle: Handle::from_bits(0), object: NONE, next: NONE };
+
+    /// The last replica of the object in slot `object`, still vacant.
+    pub(crate) fn new(extent: Extent, seat: u32, handle: Handle, object: u32) -> Self {
+        debug_assert!(extent.offset().is_multiple_of(GRANULE), "extents begin at granules");
+        Self { place: extent.offset(), len: extent.len(), seat, handle, object, next: NONE }
+    }
+
+    #[inline]
+    pub(crate) const fn extent(&self) -> Extent {
+        Extent::new(self.place & !(USED | STATE), self.len).expect("it was an extent before")
+    }
+
+    #[inline]
+    pub(crate) const fn state(&self) -> ReplicaState {
+        match self.place & STATE {
+            0 => ReplicaState::Vacant,
+            1 => ReplicaState::Reserved,
+            2 => ReplicaState::Complete,
+            _ => ReplicaState::Draining,
+        }
+    }
+
+    /// Changes its state, and gives back the one before.
+    pub(crate) const fn set_state(&mut self, state: ReplicaState) -> ReplicaState {
+        let was = self.state();
+        self.place = self.place & !STATE | state as u64;
+        was
+    }
+
+    #[inline]
+    pub(crate) fn is(&self, state: ReplicaState) -> bool {
+        self.state() == state
+    }
+
+    /// Whether a copy reads from it.
+    #[inline]
+    pub(crate) const fn is_copied(&self) -> bool {
+        self.place & USED != 0
+    }
+
+    /// Notes whether a copy reads from it: at most one does, as an object is copied once at a time.
+    pub(crate) const fn set_use(&mut self, now: Use) {
+        match now {
+            Use::Idle => self.place &= !USED,
+            Use::Copied => self.place |= USED,
         }
     }
 }
@@ -176,4 +221,4 @@ impl Replica {
 pub(crate) type Objects = Table<ObjectId, Object>;
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Object>() <= 120 && size_of::<Replica>() <= 48);
+const _: () = assert!(size_of::<Object>() <= 120 && size_of::<Replica>() == 32);

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use super::super::{CopyEndError, Quiet};
 use super::{SeatState, Shard};
 use crate::id::{MemberId, ObjectId};
-use crate::object::{NONE, ReplicaState};
+use crate::object::{NONE, ReplicaState, Use};
 use crate::space::Grant;
 use crate::time::Instant;
 
@@ -57,7 +57,7 @@ impl Shard {
         let seat = self.seats.of(from)?;
         let (from, _) = self.replicas.of(object).find(|(_, replica)| replica.seat == seat)?;
         let to = self.attach(slot, grant)?;
-        self.replicas[from].uses += 1;
+        self.replicas[from].set_use(Use::Copied);
         self.copies.insert(id, Copy { copier, from, to, started: now });
         self.copy_deadlines.push_back((now + self.times.discard, id));
         Some(id)
@@ -135,8 +135,8 @@ impl Shard {
             return;
         }
         let replica = &mut self.replicas[from];
-        replica.uses -= 1;
-        if replica.state == ReplicaState::Draining {
+        replica.set_use(Use::Idle);
+        if replica.is(ReplicaState::Draining) {
             let drain = replica.object;
             self.settle_drain_at(now, drain);
         }

@@ -100,7 +100,7 @@ impl Shard {
         if let Some(over) = fence {
             let segment = self.seats.at(replica.seat).segment;
             let number = self.drains.number(id);
-            self.out.push(ToControl::Fence { number, segment, extent: replica.extent });
+            self.out.push(ToControl::Fence { number, segment, extent: replica.extent() });
             self.drains.timers.push(Reverse((over, id)));
         }
         if !until.reached(now) {
@@ -127,7 +127,7 @@ impl Shard {
     fn settle_drain(&mut self, now: Instant, id: DrainId) {
         let Some(&Drain { replica, until, fence }) = self.drains.drains.get(id) else { return };
         let fenced = fence.is_none_or(|over| over.reached(now));
-        if !until.reached(now) || !fenced || self.replicas[replica].uses > 0 {
+        if !until.reached(now) || !fenced || self.replicas[replica].is_copied() {
             return;
         }
         self.drains.drains.remove(id);

@@ -29,7 +29,7 @@ impl Shard {
     pub(in crate::master) fn first_grant(&self, slot: u32) -> Option<Grant> {
         let replica = self.replicas.get(self.objects.at(slot)?.1.replicas)?;
         let segment = self.seats.at(replica.seat).segment;
-        Some(Grant { segment, extent: replica.extent, handle: replica.handle })
+        Some(Grant { segment, extent: replica.extent(), handle: replica.handle })
     }
 
     /// Every extent that is granted on a segment of the pool.
@@ -62,11 +62,11 @@ impl Shard {
             let words = [
                 u64::from(number),
                 segment.to_bits(),
-                replica.extent.offset(),
-                replica.extent.len(),
+                replica.extent().offset(),
+                replica.extent().len(),
                 u64::from(replica.object),
-                replica.state as u64,
-                u64::from(replica.uses),
+                replica.state() as u64,
+                u64::from(replica.is_copied()),
             ];
             words.into_iter().for_each(|word| hasher.write_u64(word));
         }

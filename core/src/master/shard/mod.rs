@@ -146,7 +146,7 @@ impl Shard {
         let (_, object) = self.objects.at(self.objects.slot(object)?)?;
         let grant = |replica: &Replica| {
             let seat = self.seats.at(replica.seat);
-            let grant = Grant { segment: seat.segment, extent: replica.extent, handle: replica.handle };
+            let grant = Grant { segment: seat.segment, extent: replica.extent(), handle: replica.handle };
             (seat.state != SeatState::Gone).then_some(grant)
         };
         Some(self.replicas.of(object).filter_map(|(_, replica)| grant(replica)).collect())
@@ -186,14 +186,14 @@ impl Shard {
         let mut all = Locations::new();
         for (_, replica) in self.replicas.of(object) {
             let seat = self.seats.at(replica.seat);
-            let ready = match (seat.state, replica.state) {
+            let ready = match (seat.state, replica.state()) {
                 (SeatState::Gone, _) => continue,
                 (_, ReplicaState::Reserved) => Ready::Writing,
                 (SeatState::Silent, _) => Ready::Silent,
                 (SeatState::Answers, _) => Ready::Yes,
             };
             let location =
-                super::Location { segment: seat.segment, extent: replica.extent, owner: seat.owner, ready };
+                super::Location { segment: seat.segment, extent: replica.extent(), owner: seat.owner, ready };
             // An object has no more replicas than fit.
             let _ = all.push(location);
         }

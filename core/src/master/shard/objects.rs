@@ -89,8 +89,9 @@ impl Shard {
         let sums = checksum != Checksum::None && len > BLOCK;
         let needed = if sums { stored_len(len) } else { Some(len) };
         let Some((_, object)) = self.objects.at(slot) else { return false };
-        needed
-            .is_some_and(|needed| self.replicas.of(object).all(|(_, replica)| needed <= replica.extent.len()))
+        needed.is_some_and(|needed| {
+            self.replicas.of(object).all(|(_, replica)| needed <= replica.extent().len())
+        })
     }
 
     /// Drops the replicas of the unfinished object in `slot` on segments where its writer failed; the owners are asked
@@ -184,7 +185,7 @@ impl Shard {
         let (until, mut number) = (object.lease(), object.replicas);
         while number != NONE {
             let replica = self.replicas[number];
-            let fence = fence.filter(|_| replica.state == ReplicaState::Reserved);
+            let fence = fence.filter(|_| replica.is(ReplicaState::Reserved));
             self.release(now, number, until, fence);
             number = replica.next;
         }

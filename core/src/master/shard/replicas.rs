@@ -1,4 +1,4 @@
-//! Replicas: their lists by object and by segment, and their way out.
+//! Replicas: their lists by object, and their way out.
 
 use core::iter;
 use core::ops::{Index, IndexMut};
@@ -6,9 +6,12 @@ use core::ops::{Index, IndexMut};
 use super::super::events::ToControl;
 use super::{SeatState, Shard};
 use crate::id::SegmentId;
-use crate::object::{Links, NONE, Object, Phase, Pool, Replica, ReplicaState};
+use crate::object::{NONE, Object, Phase, Pool, Replica, ReplicaState};
 use crate::space::Grant;
 use crate::time::Instant;
+
+/// A step of a sweep looks at so many replicas for each that it may forget: they lie in a row, so it is not long.
+const LOOKS: u32 = 16;
 
 /// The table of replicas.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ impl Default for Replicas {
 
 impl Replicas {
     fn add(&mut self, replica: Replica) -> Option<u32> {
-        let number = if self.vacant == NONE { self.pool.add(Replica::vacant)? } else { self.vacant };
+        let number = if self.vacant == NONE { self.pool.add(|| Replica::VACANT)? } else { self.vacant };
         if number == self.vacant {
             self.vacant = self.pool[number].next;
         }
@@ -34,7 +37,9 @@ impl Replicas {
     }
 
     fn vacate(&mut self, number: u32) {
-        self.pool[number] = Replica { next: self.vacant, ..Replica::vacant() };
+        let replica = &mut self.pool[number];
+        *replica = Replica::VACANT;
+        replica.next = self.vacant;
         self.vacant = number;
     }
 
@@ -50,10 +55,15 @@ impl Replicas {
         iter::successors(step(object.replicas), move |(_, replica)| step(replica.next))
     }
 
+    /// One more than the highest number ever used.
+    pub(super) const fn numbers(&self) -> u32 {
+        self.pool.slots()
+    }
+
     /// All that are not vacant, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Replica)> {
         let all = (0..self.pool.slots()).map(|number| (number, &self.pool[number]));
-        all.filter(|(_, replica)| replica.state != ReplicaState::Vacant)
+        all.filter(|(_, replica)| !replica.is(ReplicaState::Vacant))
     }
 }
 
@@ -77,21 +87,7 @@ impl Shard {
     /// Makes `grant` the last replica of the object in `slot`. `None` if its segment is gone or the table is full.
     pub(super) fn attach(&mut self, slot: u32, grant: &Grant) -> Option<u32> {
         let seat = self.seats.of(grant.segment)?;
-        let first = self.seats.at(seat).head;
-        let number = self.replicas.add(Replica {
-            extent: grant.extent,
-            seat,
-            handle: grant.handle,
-            object: slot,
-            next: NONE,
-            links: Links { prev: NONE, next: first },
-            state: ReplicaState::Vacant,
-            uses: 0,
-        })?;
-        if first != NONE {
-            self.replicas[first].links.prev = number;
-        }
-        self.seats.at_mut(seat).head = number;
+        let number = self.replicas.add(Replica::new(grant.extent, seat, grant.handle, slot))?;
         self.set_state(number, ReplicaState::Reserved);
         let last = self.objects.at(slot).and_then(|(_, object)| self.replicas.of(object).last());
         match last.map(|(last, _)| last) {
@@ -109,7 +105,7 @@ impl Shard {
         match before.map(|(before, _)| before) {
             Some(before) => self.replicas[before].next = next,
             None => {
-                let first = self.replicas.get(next).filter(|first| first.state == ReplicaState::Complete);
+                let first = self.replicas.get(next).filter(|first| first.is(ReplicaState::Complete));
                 let at = first.map_or(NONE, |first| first.seat);
                 if let Some(object) = self.objects.at_mut(slot) {
                     object.replicas = next;
@@ -125,7 +121,7 @@ impl Shard {
     /// Changes a replica's state, and the figures with it.
     pub(super) fn set_state(&mut self, number: u32, state: ReplicaState) {
         let replica = &mut self.replicas[number];
-        let (was, bytes) = (core::mem::replace(&mut replica.state, state), replica.extent.len());
+        let (was, bytes) = (replica.set_state(state), replica.extent().len());
         let seat = self.seats.at_mut(replica.seat);
         if seat.state == SeatState::Gone {
             return;
@@ -146,7 +142,7 @@ impl Shard {
         let replica = self.replicas[number];
         if self.seats.at(replica.seat).state == SeatState::Gone {
             self.forget(number);
-        } else if until.reached(now) && fence.is_none() && replica.uses == 0 {
+        } else if until.reached(now) && fence.is_none() && !replica.is_copied() {
             self.give_back(number);
         } else {
             self.drain(now, number, until, fence);
@@ -155,25 +151,20 @@ impl Shard {
 
     /// Nobody touches the bytes of replica `number` any more.
     pub(super) fn give_back(&mut self, number: u32) {
-        let Replica { seat, extent, handle, .. } = self.replicas[number];
-        let segment = self.seats.at(seat).segment;
-        self.out.push(ToControl::Released(Grant { segment, extent, handle }));
+        let replica = &self.replicas[number];
+        let segment = self.seats.at(replica.seat).segment;
+        let grant = Grant { segment, extent: replica.extent(), handle: replica.handle };
+        self.out.push(ToControl::Released(grant));
         self.forget(number);
     }
 
-    /// Strikes replica `number` off the list of its segment and vacates it.
+    /// Vacates replica `number`.
     pub(super) fn forget(&mut self, number: u32) {
-        let Replica { seat, links, uses, state, .. } = self.replicas[number];
+        let replica = &self.replicas[number];
+        let may_be_copied = replica.is_copied() || replica.is(ReplicaState::Reserved);
         self.set_state(number, ReplicaState::Vacant);
-        if uses > 0 || state == ReplicaState::Reserved {
+        if may_be_copied {
             self.forget_copies(number);
-        }
-        match links.prev {
-            NONE => self.seats.at_mut(seat).head = links.next,
-            prev => self.replicas[prev].links.next = links.next,
-        }
-        if links.next != NONE {
-            self.replicas[links.next].links.prev = links.prev;
         }
         self.replicas.vacate(number);
     }
@@ -187,23 +178,33 @@ impl Shard {
 
     /// Whether segments that are gone still have replicas.
     pub(in crate::master) fn has_to_sweep(&self) -> bool {
-        self.seats.to_sweep().is_some()
+        self.seats.has_gone()
     }
 
-    /// Forgets up to `budget` replicas of segments that are gone, and objects that have no others.
+    /// Forgets up to `budget` replicas of segments that are gone, and objects that have no others; looks at [`LOOKS`]
+    /// times as many.
+    ///
+    /// A pass goes through all numbers once, for all segments that were gone when it began: what is put meanwhile is
+    /// elsewhere. That takes longer than lists by segment would, but keeps two neighbours less for every replica, which
+    /// would have to be found and changed whenever one comes or goes.
     pub(in crate::master) fn sweep(&mut self, now: Instant, budget: u32) {
-        for _ in 0..budget {
-            let Some(seat) = self.seats.to_sweep() else { return };
-            match self.seats.at(seat).head {
-                NONE => self.seats.swept(),
-                number => self.sweep_one(now, number),
+        let Some(from) = self.seats.pass() else { return };
+        let (mut next, mut left) = (from, budget);
+        let end = self.replicas.numbers();
+        while next < end.min(from.saturating_add(budget.saturating_mul(LOOKS))) && left > 0 {
+            let replica = &self.replicas[next];
+            if !replica.is(ReplicaState::Vacant) && self.seats.at(replica.seat).state == SeatState::Gone {
+                self.sweep_one(now, next);
+                left -= 1;
             }
+            next += 1;
         }
+        self.seats.passed((next < end).then_some(next));
     }
 
     fn sweep_one(&mut self, now: Instant, number: u32) {
-        let Replica { state, object: slot, .. } = self.replicas[number];
-        if state == ReplicaState::Draining {
+        let slot = self.replicas[number].object;
+        if self.replicas[number].is(ReplicaState::Draining) {
             self.drains.forget(slot);
             self.forget(number);
             return;

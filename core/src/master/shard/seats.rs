@@ -1,4 +1,4 @@
-//! The segments as a shard knows them, each with the list of its replicas (S0A-073).
+//! The segments as a shard knows them (S0A-073).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,8 +13,6 @@ pub(super) struct Seat {
     pub(super) segment: SegmentId,
     pub(super) owner: MemberId,
     pub(super) state: SeatState,
-    /// The first of its replicas.
-    pub(super) head: u32,
     /// Bytes of its reserved and draining replicas.
     pub(super) pending: Pending,
 }
@@ -50,6 +48,15 @@ pub(super) enum SeatState {
     Gone,
 }
 
+/// A pass through all replicas.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    /// The next number to look at.
+    next: u32,
+    /// How many seats it sweeps, from the front; zero if none runs.
+    seats: usize,
+}
+
 /// All seats. A seat outlives its segment until its replicas are swept, so seats have numbers of their own.
 #[derive(Debug, Default)]
 pub(super) struct Seats {
@@ -59,12 +66,12 @@ pub(super) struct Seats {
     by_segment: Vec<u32>,
     /// Seats whose segment is gone, to be swept.
     gone: VecDeque<u32>,
+    pass: Pass,
 }
 
 impl Seats {
     pub(super) fn open(&mut self, segment: SegmentId, owner: MemberId) {
-        let seat =
-            Seat { segment, owner, state: SeatState::Answers, head: NONE, pending: Pending::default() };
+        let seat = Seat { segment, owner, state: SeatState::Answers, pending: Pending::default() };
         let number = match self.vacant.pop() {
             Some(number) => {
                 self.seats[number as usize] = seat;
@@ -107,16 +114,28 @@ impl Seats {
         core::mem::take(&mut seat.pending)
     }
 
-    /// The first seat to sweep.
-    pub(super) fn to_sweep(&self) -> Option<u32> {
-        self.gone.front().copied()
+    /// Whether there are seats to sweep.
+    pub(super) fn has_gone(&self) -> bool {
+        !self.gone.is_empty()
     }
 
-    /// The first seat to sweep holds nothing any more.
-    pub(super) fn swept(&mut self) {
-        if let Some(number) = self.gone.pop_front() {
-            debug_assert_eq!(self.at(number).head, NONE, "a seat is vacated while it holds replicas");
-            self.vacant.push(number);
+    /// The number with which the pass goes on that sweeps all seats gone so far, or since it began; `None` if there is
+    /// nothing to sweep.
+    pub(super) fn pass(&mut self) -> Option<u32> {
+        if self.pass.seats == 0 {
+            self.pass = Pass { next: 0, seats: self.gone.len() };
+        }
+        (self.pass.seats > 0).then_some(self.pass.next)
+    }
+
+    /// The pass goes on with `next`; `None`: it has seen all, and its seats hold nothing any more.
+    pub(super) fn passed(&mut self, next: Option<u32>) {
+        match next {
+            Some(next) => self.pass.next = next,
+            None => {
+                let swept = core::mem::take(&mut self.pass).seats;
+                self.vacant.extend(self.gone.drain(..swept));
+            }
         }
     }
 

@@ -106,7 +106,7 @@ fn verdict(
     }
     // Being copied, or nowhere that would become free: a silent owner's memory takes nothing new.
     let copied =
-        replicas.of(object).any(|(_, replica)| replica.uses > 0 || replica.state == ReplicaState::Reserved);
+        replicas.of(object).any(|(_, replica)| replica.is_copied() || replica.is(ReplicaState::Reserved));
     let frees = replicas.of(object).any(|(_, replica)| seats.at(replica.seat).state == SeatState::Answers);
     if copied || !frees {
         spared.other += 1;

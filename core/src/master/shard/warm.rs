@@ -3,7 +3,7 @@
 use super::Shard;
 use crate::id::TenantId;
 use crate::key::Key;
-use crate::object::{NONE, ReplicaState};
+use crate::object::{NONE, Replica, ReplicaState};
 
 /// Keys that are read ahead together: more than a core has reads in flight, little enough to stay in its first cache.
 const TOGETHER: usize = 32;
@@ -32,7 +32,7 @@ impl Shard {
             }
             for (&slot, &first) in slots.iter().zip(&replicas) {
                 let byte = self.objects.at(slot).and_then(|(_, object)| object.key.first());
-                let state = self.replicas.get(first).map_or(ReplicaState::Vacant, |replica| replica.state);
+                let state = self.replicas.get(first).map_or(ReplicaState::Vacant, Replica::state);
                 seen ^= u64::from(byte.copied().unwrap_or(0)) << 8 ^ state as u64;
             }
         }
