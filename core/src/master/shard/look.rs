@@ -37,14 +37,14 @@ impl Shard {
         for (_, replica) in self.replicas.iter() {
             let seat = self.seats.at(replica.seat);
             let object = || self.objects.at(replica.object).map(|(id, _)| id);
-            let by = match replica.state {
+            let by = match replica.state() {
                 ReplicaState::Complete => object().map(Holder::Complete),
                 ReplicaState::Reserved => object().map(Holder::Reserved),
                 ReplicaState::Draining => Some(Holder::Draining),
                 ReplicaState::Vacant => None,
             };
             if let (Some(by), true) = (by, seat.state != SeatState::Gone) {
-                visit(Held { segment: seat.segment, extent: replica.extent, by });
+                visit(Held { segment: seat.segment, extent: replica.extent(), by });
             }
         }
     }
