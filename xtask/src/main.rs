@@ -1,7 +1,8 @@
-//! Tasks of the workspace: `cargo xtask setup`, `cargo xtask test`.
+//! Tasks of the workspace: `cargo xtask setup`, `cargo xtask test`, `cargo xtask sim`.
 #![forbid(unsafe_code)]
 
 mod setup;
+mod sim;
 mod tally;
 mod test;
 
@@ -25,12 +26,16 @@ enum Task {
     /// Run every test: unit, integration and documentation tests, the house checks, the proof that the core needs no
     /// std. Installs nothing; what this machine cannot run is counted as skipped.
     Test(test::Args),
+    /// Run the cluster simulator.
+    #[command(disable_help_flag = true)]
+    Sim(sim::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Args::parse().task {
         Task::Setup => setup::run(),
         Task::Test(args) => test::run(&args),
+        Task::Sim(args) => sim::run(&args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -39,7 +39,7 @@ impl Client {
         Done::No
     }
 
-    pub(super) fn get_answered(&mut self, _env: &mut Env, op: &mut Op, answer: Result<&[u8], Code>) -> Done {
+    pub(super) fn get_answered(&self, op: &mut Op, answer: Result<&[u8], Code>) -> Done {
         let Work::Get(gets, _) = &mut op.work else { return Done::Yes };
         match answer {
             Ok(body) => {
@@ -166,7 +166,7 @@ impl Client {
         }
     }
 
-    fn finish_get(&mut self, env: &mut Env, op: &mut Op) {
+    fn finish_get(&mut self, env: &mut Env, op: &Op) {
         let Work::Get(gets, slots) = &op.work else { return };
         for (item, (&key, &slot)) in op.keys.iter().zip(slots).enumerate() {
             let Some(result) = gets.result(item) else { continue };

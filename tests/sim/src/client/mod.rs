@@ -145,7 +145,7 @@ impl Client {
             }
         } else if self.member.has(parcel.conn) {
             self.member.hear(env, now, frame);
-        } else if !self.from_owner(env, now, parcel.conn, frame) {
+        } else if !self.owner_frame(env, now, parcel.conn, frame) {
             return;
         }
         self.drive(env);

@@ -43,7 +43,7 @@ pub(super) enum Work {
     /// Reads values.
     Get(Gets, heapless::Vec<usize, ITEMS>),
     /// Writes values.
-    Put(Puts, Values),
+    Put(Puts, Box<Values>),
     /// Asks whether keys are there.
     Exists,
     /// Removes keys.
@@ -139,9 +139,9 @@ impl Client {
         }
         op.wait = Wait::Nothing;
         let done = match op.work {
-            Work::Get(..) => self.get_answered(env, &mut op, answer),
-            Work::Put(..) => self.put_answered(env, &mut op, answer),
-            Work::Exists | Work::Remove(_) => self.plain_answered(env, &mut op, answer),
+            Work::Get(..) => self.get_answered(&mut op, answer),
+            Work::Put(..) => Self::put_answered(env, &mut op, answer),
+            Work::Exists | Work::Remove(_) => self.plain_answered(env, &op, answer),
         };
         if done == Done::Yes {
             env.oracle.op_ended();

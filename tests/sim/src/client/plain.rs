@@ -31,7 +31,7 @@ impl Client {
         Done::No
     }
 
-    pub(super) fn plain_answered(&mut self, env: &mut Env, op: &mut Op, answer: Result<&[u8], Code>) -> Done {
+    pub(super) fn plain_answered(&self, env: &Env, op: &Op, answer: Result<&[u8], Code>) -> Done {
         if env.tells() {
             let what = if matches!(op.work, Work::Exists) { "exists" } else { "remove" };
             env.say(self.pid, format_args!("{what} {:?}: {:?}", op.keys, answer.map(<[u8]>::len)));

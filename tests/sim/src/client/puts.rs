@@ -68,7 +68,7 @@ impl Client {
         Done::No
     }
 
-    pub(super) fn put_answered(&mut self, env: &mut Env, op: &mut Op, answer: Result<&[u8], Code>) -> Done {
+    pub(super) fn put_answered(env: &mut Env, op: &mut Op, answer: Result<&[u8], Code>) -> Done {
         let Work::Put(puts, values) = &mut op.work else { return Done::Yes };
         if values.stage == Stage::End && answer.is_err() {
             // The master may have heard it, or not.

@@ -99,7 +99,7 @@ impl Client {
     }
 
     /// A frame may be for one of the lines to owners; says whether it was.
-    pub(super) fn from_owner(&mut self, env: &mut Env, now: Instant, conn: u32, frame: &Frame<'_>) -> bool {
+    pub(super) fn owner_frame(&mut self, env: &mut Env, now: Instant, conn: u32, frame: &Frame<'_>) -> bool {
         let Some(place) = self.routes.owners.iter().position(|owner| owner.line.has(conn)) else {
             return false;
         };

@@ -84,7 +84,7 @@ impl Client {
         }
         let replicas = if self.rng.below(4) == 0 { 2 } else { 1 };
         let count = puts.len();
-        let values = Values { puts, replicas, hard_pin, ahead: None, stage: Stage::Start };
+        let values = Box::new(Values { puts, replicas, hard_pin, ahead: None, stage: Stage::Start });
         Work::Put(Puts::new(count), values)
     }
 

@@ -81,7 +81,7 @@ impl View {
         self.objects.get_mut(id.index())?.as_mut().filter(|object| object.id == id)
     }
 
-    fn current(&mut self, key: u32) -> Option<ObjectId> {
+    fn current(&self, key: u32) -> Option<ObjectId> {
         self.current.get(key as usize).copied().flatten()
     }
 
