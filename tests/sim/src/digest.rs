@@ -9,7 +9,7 @@ pub struct Digest(u64);
 impl Digest {
     /// Takes one more number in.
     pub const fn add(&mut self, word: u64) {
-        self.0 = mix(self.0.rotate_left(5) ^ word);
+        self.0 = mix(self.0.rotate_left(5) ^ word.wrapping_add(0x9e37_79b9_7f4a_7c15));
     }
 
     /// The number.

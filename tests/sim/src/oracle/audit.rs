@@ -71,16 +71,21 @@ impl Oracle {
         }
         let stats = seen.master.stats();
         let (is, said) = ((used, reserved, draining), (stats.used, stats.reserved, stats.draining));
-        if is != said {
-            let what = format_args!("used, reserved and draining bytes are {is:?}, but said to be {said:?}");
-            return self.violate(seen.at, Rule::Count, what);
-        }
+        self.compare(seen.at, is, said);
         for segment in seen.master.segments() {
             let sum = by_segment.iter().find(|(id, _)| *id == segment.id).map_or(0, |(_, sum)| *sum);
             if sum != segment.used {
                 let what = format_args!("{} has {sum} bytes in use, but says {}", segment.id, segment.used);
                 return self.violate(seen.at, Rule::Count, what);
             }
+        }
+    }
+
+    /// Compares used, reserved and draining bytes, as they are and as they are said to be.
+    pub(super) fn compare(&mut self, at: Instant, is: (u64, u64, u64), said: (u64, u64, u64)) {
+        if is != said {
+            let what = format_args!("used, reserved and draining bytes are {is:?}, but said to be {said:?}");
+            self.violate(at, Rule::Count, what);
         }
     }
 

@@ -12,6 +12,8 @@ mod calls;
 mod objects;
 mod puts;
 mod space;
+#[cfg(test)]
+mod tests;
 
 use core::fmt;
 use core::time::Duration;
