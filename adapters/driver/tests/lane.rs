@@ -1,17 +1,22 @@
 //! Lanes over the simulated transport, driven by the callers that block on them.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::task::{Poll, Waker};
 use core::time::Duration;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use springtide_core::id::{Incarnation, RegionId, SegmentId, TargetId, TicketId};
+use springtide_core::id::{Incarnation, OpId, PathId, RegionId, RemoteId, SegmentId, TargetId, TicketId};
 use springtide_core::range::Extent;
 use springtide_core::ticket::{Ticket, TicketKey};
 use springtide_core::time::Instant;
-use springtide_core::transfer::{Config, Failure, Outcome, PathHealth, Quiet, Transfer, Verb};
-use springtide_driver::{Card, Ended, Lane, Seat, TargetError, block_on, now};
+use springtide_core::transfer::{
+    Completion, Config, Failure, Op, Outcome, PathHealth, Quiet, Transfer, Verb,
+};
+use springtide_driver::{Armed, Card, Drive, Ended, Lane, Seat, TargetError, Wakes, block_on, now};
 use springtide_hal::Block;
-use springtide_transport::{ControlError, Exposure, Transport};
+use springtide_transport::{Budget, Capabilities, ControlError, Event, Exposure, SubmitError, Transport};
 use springtide_transport_sim::{Shape, SimNet, SimTransport};
 
 const KEY: TicketKey = TicketKey([3; 16]);
@@ -79,6 +84,130 @@ impl World {
         let moving = self.ours.transfer(batch, soon());
         block_on(&[&*self.ours, &*self.theirs], soon(), moving).unwrap().unwrap()
     }
+}
+
+/// Counts how often a transport is asked for progress.
+struct Counted(SimTransport, Arc<AtomicUsize>);
+
+impl Transport for Counted {
+    fn capabilities(&self) -> &Capabilities {
+        self.0.capabilities()
+    }
+    fn expose(&mut self, region: RegionId, block: &Block, exposure: Exposure) -> Result<(), ControlError> {
+        self.0.expose(region, block, exposure)
+    }
+    fn withdraw(&mut self, region: RegionId) {
+        self.0.withdraw(region);
+    }
+    fn describe(&self, region: RegionId, out: &mut Vec<u8>) -> Result<(), ControlError> {
+        self.0.describe(region, out)
+    }
+    fn address(&self, out: &mut Vec<u8>) {
+        self.0.address(out);
+    }
+    fn open(&mut self, now: Instant, path: PathId, address: &[u8]) -> Result<(), ControlError> {
+        self.0.open(now, path, address)
+    }
+    fn import(&mut self, path: PathId, remote: RemoteId, description: &[u8]) -> Result<(), ControlError> {
+        self.0.import(path, remote, description)
+    }
+    fn forget(&mut self, remote: RemoteId) {
+        self.0.forget(remote);
+    }
+    fn admit(&mut self, id: TicketId, ticket: &Ticket) -> Result<(), ControlError> {
+        self.0.admit(id, ticket)
+    }
+    fn retire(&mut self, id: TicketId) {
+        self.0.retire(id);
+    }
+    fn fence(
+        &mut self,
+        region: RegionId,
+        extent: Extent,
+        below: u64,
+        fence: u64,
+    ) -> Result<(), ControlError> {
+        self.0.fence(region, extent, below, fence)
+    }
+    fn close(&mut self, path: PathId) {
+        self.0.close(path);
+    }
+    fn room(&self, path: PathId) -> usize {
+        self.0.room(path)
+    }
+    fn submit(&mut self, path: PathId, ops: &[Op]) -> Result<(), SubmitError> {
+        self.0.submit(path, ops)
+    }
+    fn cancel(&mut self, op: OpId) {
+        self.0.cancel(op);
+    }
+    fn progress(&mut self, now: Instant, budget: Budget, done: &mut [Completion]) -> usize {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.progress(now, budget, done)
+    }
+    fn event(&mut self) -> Option<Event> {
+        self.0.event()
+    }
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.wake_fd()
+    }
+    fn arm(&mut self) -> Armed {
+        self.0.arm()
+    }
+}
+
+/// Asking a transport may cost a system call: who is awake does so only where something is awaited, and now and then.
+#[test]
+fn only_transports_with_something_in_flight_are_asked_again_and_again() {
+    let (net, asked) = (SimNet::new(Shape::default()), Arc::new(AtomicUsize::new(0)));
+    let transport: Box<dyn Transport> = Box::new(Counted(net.endpoint(), Arc::clone(&asked)));
+    let mut ours = Lane::new(Config::default(), vec![transport], 1).unwrap();
+    let mut theirs = Lane::new(Config::default(), vec![Box::new(net.endpoint())], 1).unwrap();
+    let exposure = Exposure::Segment { owner: OWNER, segment: segment(), key: KEY };
+    let exposed = theirs.expose(&Block::from(pattern(2)), exposure).unwrap();
+    let cards = theirs.cards(exposed).unwrap();
+    let mut wakes = Wakes::new();
+    let at = |micros: u64| Instant::ORIGIN + Duration::from_micros(micros);
+    let local = ours.expose(&Block::from(pattern(1)), Exposure::Source).unwrap();
+    let target = ours.target(at(0), &cards).unwrap();
+    // Until the way there is open and nothing is left to do.
+    for micros in 0..1_000 {
+        let _ = (ours.drive(at(micros), &mut wakes), theirs.drive(at(micros), &mut wakes));
+    }
+    let count = || asked.load(Ordering::Relaxed);
+    let glances = |lane: &mut Lane, times: Range<u64>| {
+        for micros in times {
+            let _ = lane.glance(at(micros), &mut Wakes::new());
+        }
+    };
+
+    let before = count();
+    glances(&mut ours, 1_000..11_000);
+    assert!(count() - before <= 11, "once a millisecond: {}", count() - before);
+
+    // One turn both posts what was asked for and asks for its progress; then every turn asks.
+    let transfer = Transfer { verb: Verb::Read, local, at: 0, target, to: 0, ticket: None, len: 64 };
+    let before = count();
+    let batch = ours.submit(at(11_000), &[transfer], at(1 << 30)).unwrap();
+    let _ = ours.glance(at(11_000), &mut wakes);
+    assert_eq!(count() - before, 1);
+    let _ = ours.glance(at(11_001), &mut wakes);
+    assert_eq!(count() - before, 2);
+    for micros in 11_002..12_000 {
+        let _ = (ours.glance(at(micros), &mut wakes), theirs.drive(at(micros), &mut wakes));
+    }
+    assert!(
+        matches!(ours.poll_batch(at(12_000), batch, Waker::noop()), Poll::Ready(Some(ended)) if ended == DONE)
+    );
+    let before = count();
+    glances(&mut ours, 12_000..22_000);
+    assert!(count() - before <= 11, "its end is seen: {}", count() - before);
+
+    // Who serves peers hears all of them at once.
+    let _ = ours.expose(&Block::from(pattern(3)), exposure).unwrap();
+    let before = count();
+    glances(&mut ours, 22_000..22_010);
+    assert_eq!(count() - before, 10);
 }
 
 const DONE: Ended = Ended { outcome: Outcome::Done, failed: Vec::new() };

@@ -53,6 +53,7 @@ impl Lane {
     /// The last transport's, if none can.
     pub fn expose(&mut self, block: &Block, exposure: Exposure) -> Result<RegionId, ControlError> {
         self.told = true;
+        self.serves |= matches!(exposure, Exposure::Segment { .. });
         let region = self.memory.regions.next_id();
         let rails = Rails::of(&mut self.transports, |transport| transport.expose(region, block, exposure))?;
         Ok(self.memory.regions.insert(rails))

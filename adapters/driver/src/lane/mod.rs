@@ -26,6 +26,7 @@ use by_id::ById;
 use memory::{Fence, Rails};
 use targets::{Path, Remote};
 use transfer::Waiting;
+use work::Look;
 
 pub use card::Card;
 pub use error::TargetError;
@@ -39,6 +40,8 @@ pub use transfer::{Ended, Fencing, Moving};
 pub struct Lane {
     engine: Engine,
     transports: Vec<Box<dyn Transport>>,
+    /// What is known of each of them.
+    rails: Vec<Rail>,
     /// Readable when one of the transports is.
     epoll: OwnedFd,
     memory: Memory,
@@ -51,6 +54,17 @@ pub struct Lane {
     wait: Option<Instant>,
     /// Whether a command came since the engine was last asked.
     told: bool,
+    /// Whether peers may reach memory of ours.
+    serves: bool,
+}
+
+/// When a transport is worth asking.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rail {
+    /// Ops that it took and has not ended.
+    in_flight: usize,
+    /// When it was last asked.
+    asked: Instant,
 }
 
 /// What this process lets be used.
@@ -91,6 +105,7 @@ impl Lane {
         }
         Ok(Self {
             engine: Engine::new(config, seed),
+            rails: vec![Rail::default(); transports.len()],
             transports,
             epoll,
             memory: Memory::default(),
@@ -100,6 +115,7 @@ impl Lane {
             scratch: Scratch::default(),
             wait: None,
             told: false,
+            serves: false,
         })
     }
 
@@ -114,7 +130,11 @@ impl Lane {
 
 impl Drive for Lane {
     fn drive(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
-        self.work(now, wakes)
+        self.work(now, Look::Everywhere, wakes)
+    }
+
+    fn glance(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
+        self.work(now, Look::WhereAwaited, wakes)
     }
 
     fn arm(&mut self) -> Armed {

@@ -1,11 +1,13 @@
 //! The lane's loop: what the engine wants done, and what the transports have to say.
 
+use core::time::Duration;
+
 use springtide_core::id::{Id, OpId, PathId, RegionId, RemoteId};
 use springtide_core::time::Instant;
 use springtide_core::transfer::{Completion, Next, Op, Reject, Status, Verb};
 use springtide_transport::{Budget, Event, Reason};
 
-use super::{Lane, Scratch};
+use super::{Lane, Rail, Scratch};
 use crate::seat::Drove;
 use crate::wakes::Wakes;
 
@@ -16,19 +18,51 @@ const STEP: usize = 256;
 /// Most wishes of the engine to fulfil in one turn.
 const WISHES: usize = 1_024;
 
+/// How long a transport on which nothing is in flight is left alone by a user who is awake.
+const QUIET: Duration = Duration::from_millis(1);
+
+/// Which transports one turn asks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Look {
+    /// All of them.
+    Everywhere,
+    /// Those that have something in flight, or were not asked for a while; all of them where peers are served.
+    WhereAwaited,
+}
+
 impl Lane {
     /// One turn: reaps, tells the engine, and does what it wants.
-    pub(super) fn work(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
-        self.told = false;
+    pub(super) fn work(&mut self, now: Instant, look: Look, wakes: &mut Wakes) -> Drove {
         let mut drove = Drove::Idle;
+        // What was asked for goes out before the transports are, so that one turn does both.
+        if core::mem::take(&mut self.told) {
+            drove = self.obey(now, wakes);
+        }
         for rail in 0..self.transports.len() {
-            if self.reap(now, rail, wakes) == Drove::Busy {
+            if (look == Look::Everywhere || self.awaits(now, rail))
+                && self.reap(now, rail, wakes) == Drove::Busy
+            {
                 drove = Drove::Busy;
             }
         }
         if self.wait.is_some_and(|at| at.reached(now)) {
             self.engine.handle_timeout(now);
         }
+        match self.obey(now, wakes) {
+            Drove::Busy => Drove::Busy,
+            Drove::Idle => drove,
+        }
+    }
+
+    /// Whether something is to be expected of a transport, so that a system call is worth its while.
+    fn awaits(&self, now: Instant, rail: usize) -> bool {
+        let Rail { in_flight, asked } = self.rails[rail];
+        in_flight > 0 || self.serves || (asked + QUIET).reached(now)
+    }
+
+    /// Does what the engine wants, and posts what it has.
+    fn obey(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
+        let mut drove = Drove::Idle;
         for _ in 0..WISHES {
             match self.engine.poll(now) {
                 Next::Wait(at) => {
@@ -56,6 +90,9 @@ impl Lane {
     /// Lets a transport move bytes, and takes in what it finished and what happened to it.
     fn reap(&mut self, now: Instant, rail: usize, wakes: &mut Wakes) -> Drove {
         let count = self.transports[rail].progress(now, BUDGET, &mut self.scratch.done);
+        let known = &mut self.rails[rail];
+        known.asked = now;
+        known.in_flight = known.in_flight.saturating_sub(count);
         let done = &self.scratch.done[..count];
         let path_of = |completion: &Completion| self.flying.get(completion.id.index()).copied().flatten();
         for group in done.chunk_by(|a, b| path_of(a) == path_of(b)) {
@@ -110,7 +147,9 @@ impl Lane {
                 }
                 self.flying[slot] = Some(id);
             }
-            if let Err(error) = self.transports[rail].submit(id, ops) {
+            let submitted = self.transports[rail].submit(id, ops);
+            self.rails[rail].in_flight += submitted.as_ref().map_or_else(|error| error.accepted, |()| count);
+            if let Err(error) = submitted {
                 self.engine.handle_refused(now, id, &ops[error.accepted..], reject(error.reason));
                 if error.reason != Reason::BadRegion {
                     return drove;

@@ -42,6 +42,11 @@ pub use block::{TimedOut, block_on, block_on_with};
 pub trait Drive: Send {
     /// Does what can be done now, within a bound of its own, and hands out the wakers of what has ended.
     fn drive(&mut self, now: Instant, wakes: &mut Wakes) -> Drove;
+    /// [`drive`](Self::drive) for a user who is awake: where nothing is awaited it need not look, so that [`Drove::Idle`]
+    /// says less. Nobody sleeps on that.
+    fn glance(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
+        self.drive(now, wakes)
+    }
     /// Asks for the descriptor to become readable at whatever happens next.
     fn arm(&mut self) -> Armed;
     /// Readable when there is something to do. The same descriptor for the machine's whole life.
@@ -126,7 +131,7 @@ impl<D: Drive> Shared<D> {
 
 /// A [`Seat`] whose machine's type does not matter: what [`block_on`] needs of it.
 pub trait Driven: Sync {
-    /// Drives the machine if nobody else does.
+    /// Drives the machine, as far as something is awaited, if nobody else does.
     #[doc(hidden)]
     fn try_drive(&self, user: User, now: Instant, wakes: &mut Wakes) -> Option<Drove>;
     /// Prepares to sleep: as the watcher if there is none, else in the queue.
@@ -175,7 +180,7 @@ impl<D: Drive> Driven for Seat<D> {
             Err(TryLockError::WouldBlock) => return None,
         };
         shared.watch.wake_up(user);
-        Some(shared.machine.drive(now, wakes))
+        Some(shared.machine.glance(now, wakes))
     }
 
     fn sit(&self, user: User, waker: &Waker, now: Instant, wakes: &mut Wakes) -> Sat {

@@ -343,6 +343,11 @@ impl Drive for Connection {
         }
     }
 
+    fn glance(&mut self, now: Instant, wakes: &mut Wakes) -> Drove {
+        let resting = self.table.open() == 0 && matches!(&self.phase, Phase::Up(link) if !link.has_work());
+        if resting { Drove::Idle } else { self.drive(now, wakes) }
+    }
+
     fn arm(&mut self) -> Armed {
         let (wanted, epoll) = (self.wanted(), self.epoll.as_fd());
         match &mut self.phase {
