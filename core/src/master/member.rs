@@ -10,11 +10,15 @@ use crate::key::MAX_NAME;
 use crate::members::{ClientStatus, Fences, Mode};
 use crate::time::Instant;
 
+/// How many heartbeats a member has missed when a newcomer may have its address.
+const MISSED: u32 = 3;
+
 impl Master {
     /// Takes a member in (S0A-034, S0B-121). An incarnation that is known is refused, also while it is silent.
     ///
-    /// No two live members serve at one address. A newcomer at the address of one that is silent takes its place: that
-    /// one's process is gone.
+    /// No two live members serve at one address. A newcomer at the address of one that missed three heartbeats takes its
+    /// place: a port is bound by one process, so that one's is gone. Were it alive, it would lose its objects and no
+    /// byte would be wrong: its segments leave the pool, so that nothing of them is granted again.
     pub fn register(
         &mut self,
         now: Instant,
@@ -34,7 +38,8 @@ impl Master {
         if !member.address.is_empty()
             && let Some(other) = self.control.members.at_address(member.address)
         {
-            if self.status_of(other) == ClientStatus::Healthy {
+            let silence = self.control.members.silence(now, other);
+            if self.status_of(other) == ClientStatus::Healthy && silence < self.config.heartbeat * MISSED {
                 return Err(RegisterError::AddressTaken);
             }
             self.control.drop_member(other, ClientStatus::Crashed);

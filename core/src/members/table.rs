@@ -110,6 +110,11 @@ impl Members {
         self.records.iter().find(|(_, record)| *record.address == *address).map(|(id, _)| id)
     }
 
+    /// How long a member has given no sign of life; nothing if it is unknown.
+    pub(crate) fn silence(&self, now: Instant, id: MemberId) -> Duration {
+        self.records.get(id).map_or(Duration::ZERO, |record| now.since(record.last_beat))
+    }
+
     /// Notes a sign of life: refreshes first and evaluates second, so a late one that comes before the evaluation
     /// keeps the member (S0A-036). A crashed one stays crashed.
     pub(crate) fn beat(&mut self, now: Instant, id: MemberId) -> Option<Change> {
