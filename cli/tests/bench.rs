@@ -37,6 +37,32 @@ fn metadata_is_measured_at_each_number_of_objects() {
 }
 
 #[test]
+fn metadata_of_some_operations_is_measured_over_many_segments() {
+    let rows = rows(
+        "meta --objects 200 --batch 16 --connections 2 --segments 5 --size 4KiB --operations put,exists --duration 1100ms",
+    );
+    assert_eq!(
+        (named(&rows, "exists").len(), named(&rows, "put").len(), named(&rows, "remove").len()),
+        (3, 1, 1)
+    );
+    assert_eq!(rows.len(), 5, "{rows:?}");
+    // Seconds of loads are told; single calls are timed one by one instead.
+    let seconds = |row: &serde_json::Value| row["each_second"].as_array().unwrap().len();
+    assert!(seconds(named(&rows, "exists, 2 × 2")[0]) >= 1, "{rows:?}");
+    assert_eq!(seconds(named(&rows, "exists, one")[0]), 0);
+
+    let line = "meta --objects 10 --connections 1 --operations get --duration 1100ms";
+    let Output { status, stderr, .. } = bench(line);
+    let text = String::from_utf8_lossy(&stderr);
+    assert!(status.success() && text.contains("10 objects: second 1: "), "{text}");
+    for (line, word) in [("meta --segments 0", "--segments"), ("meta --operations beat", "beat")] {
+        let Output { status, stderr, .. } = bench(line);
+        let text = String::from_utf8_lossy(&stderr);
+        assert!(status.code() == Some(2) && text.contains(word), "{line}: {text}");
+    }
+}
+
+#[test]
 fn transfers_are_compared_with_what_the_machine_gives() {
     for (transport, many) in [("tcp", "plain stream"), ("shm", "memcpy")] {
         let line =

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::Json;
 use crate::address::Address;
@@ -33,12 +33,25 @@ pub enum Measure {
 /// Metadata commands against a master: puts and gets without bytes.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  springtide bench meta --objects 10000,1000000 --batch 128 --duration 10s"
+    after_help = "Example:\n  springtide bench meta --objects 10000,1000000 --segments 128 --operations get,put --duration 10s"
 )]
 pub struct Meta {
     /// Use this running pool instead of a master and a node of its own.
     #[arg(long, value_name = "ADDR", value_parser = Address::peer)]
     pub master: Option<Address>,
+
+    /// How many segments the master of its own has, one a member; nothing is written into them.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(conflicts_with = "master")]
+    pub segments: u16,
+
+    /// What to measure; puts are removed again, and that is measured too.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "exists,get,put")]
+    pub operations: Vec<Operation>,
+
+    /// How long each object is said to be.
+    #[arg(long, value_name = "SIZE", default_value = "8B", value_parser = some)]
+    pub size: Size,
 
     /// How many objects there are before measuring begins; all is measured for each, and compared with the first.
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "10000")]
@@ -68,6 +81,17 @@ pub struct Meta {
     /// Tables or JSON.
     #[command(flatten)]
     pub json: Json,
+}
+
+/// A kind of metadata command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Operation {
+    /// Whether objects are there.
+    Exists,
+    /// Where they are.
+    Get,
+    /// Puts, and removals.
+    Put,
 }
 
 /// The allocator, in this process.

@@ -7,7 +7,7 @@ mod objects;
 mod replay;
 mod serve;
 
-pub use bench::{Alloc, Bench, Evict, Measure, Meta, Store, Transfer};
+pub use bench::{Alloc, Bench, Evict, Measure, Meta, Operation, Store, Transfer};
 pub use common::{Connect, Json};
 pub use config::Config;
 pub use objects::{Exists, Get, Ls, Put, Rm, Selection, Stat, Status};

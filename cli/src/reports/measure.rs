@@ -29,6 +29,8 @@ pub struct Measurement {
     pub compared_with: Option<String>,
     /// Latencies; null if they were not taken one by one.
     pub us: Option<Micros>,
+    /// How many operations ended in each whole second, where that was counted.
+    pub each_second: Vec<u64>,
 }
 
 impl Measurement {
@@ -46,12 +48,18 @@ impl Measurement {
             ratio: None,
             compared_with: None,
             us: None,
+            each_second: Vec::new(),
         }
     }
 
     /// The same with its latencies.
     pub fn with_latencies(self, us: Micros) -> Self {
         Self { us: Some(us), ..self }
+    }
+
+    /// The same with what was done from second to second.
+    pub fn with_each_second(self, each_second: Vec<u64>) -> Self {
+        Self { each_second, ..self }
     }
 
     /// The same, compared with what `other` did in the same run.

@@ -1,20 +1,26 @@
 //! `springtide bench meta`: what a master answers in a second, and how fast it answers one (S0A-008, S0A-010).
 
 mod keys;
+mod lenders;
+mod pace;
 mod puts;
 mod reads;
 
 use core::net::SocketAddr;
+use std::sync::mpsc;
 use std::thread;
 
+use springtide_core::checksum::stored_len;
 use springtide_core::id::Incarnation;
-use springtide_core::range::GRANULE;
+use springtide_core::range::{GRANULE, granules};
 
 use self::keys::Keys;
+use self::lenders::Lenders;
+use self::pace::{Counter, Pace};
 use self::reads::Kind;
 use super::load::{Load, Target, report};
 use super::wire::Wire;
-use crate::args::Meta;
+use crate::args::{Meta, Operation};
 use crate::exit::Failure;
 use crate::progress::{Progress, Unit};
 use crate::reports::measure::{Measurement, Measurements};
@@ -40,21 +46,35 @@ struct Meter<'a> {
 }
 
 fn measure(args: &Meta, stop: &Stop) -> Result<Measurements, Failure> {
-    // Nothing is written into it, so that it takes no memory; a quarter stays free, so that nothing is evicted.
-    let most = args.objects.iter().copied().max().unwrap_or(0) + ADDED;
-    let target = Target::new(args.master.as_ref(), 1, Size(most / 3 * 4 * GRANULE), &[])?;
+    let target = Target::new(args.master.as_ref(), 0, Size(0), &[])?;
     let master = target.master().resolve()?;
     let master = *master.first().ok_or_else(|| Failure::new("the master has no address"))?;
     let pool = target.connect()?;
+    let lenders = match args.master {
+        Some(_) => None,
+        None => Some(Lenders::new(pool.runtime(), master, args.segments, lent(args)?)?),
+    };
     let caller = pool.client().incarnation();
     let mut meter =
         Meter { args, load: Load::new(stop, args.duration), master, caller, keys: Keys::new(caller) };
     let measured = meter.all(stop);
     let removed = meter.clear();
+    lenders.into_iter().for_each(Lenders::close);
     pool.close();
     target.stop()?;
     removed?;
     measured.map(Measurements)
+}
+
+/// How much memory each segment needs so that a quarter stays free, and nothing is evicted.
+fn lent(args: &Meta) -> Result<u64, Failure> {
+    let most = args.objects.iter().copied().max().unwrap_or(0) + ADDED;
+    let each = stored_len(args.size.0).and_then(granules);
+    let all = each.and_then(|each| (most / 3 * 4).checked_mul(each));
+    let too_much = || Failure::new(format_args!("{} objects of {} fit into no memory", most, args.size));
+    // A segment that is nearly full is of little use to large objects: one more for each.
+    let each = each.unwrap_or(GRANULE);
+    Ok((all.ok_or_else(too_much)? / u64::from(args.segments) / each + 1).saturating_mul(each))
 }
 
 impl Meter<'_> {
@@ -79,12 +99,17 @@ impl Meter<'_> {
     fn each(&self) -> Result<Vec<Measurement>, Failure> {
         let batch = self.args.batch;
         let mut rows = Vec::new();
-        for kind in [Kind::Exists, Kind::Get] {
+        for (operation, kind) in [(Operation::Exists, Kind::Exists), (Operation::Get, Kind::Get)] {
+            if !self.args.operations.contains(&operation) {
+                continue;
+            }
             rows.push(self.one_by_one(kind)?);
             rows.push(self.many(kind, 1, self.args.pipeline.into())?);
             rows.push(self.many(kind, batch, 2)?);
         }
-        rows.extend(self.put_and_remove()?);
+        if self.args.operations.contains(&Operation::Put) {
+            rows.extend(self.put_and_remove()?);
+        }
         Ok(rows)
     }
 
@@ -97,23 +122,32 @@ impl Meter<'_> {
         format!("{what}, {} objects", crate::output::grouped(self.keys.count()))
     }
 
-    /// Runs `work` on every connection at once, each in a thread that is given its number.
+    /// Runs `work` on every connection at once, each in a thread that is given its number, and tells from second to
+    /// second what they count.
     fn everywhere<T: Send>(
         &self,
-        work: impl Fn(u64, Wire) -> Result<T, Failure> + Sync,
-    ) -> Result<Vec<T>, Failure> {
+        name: &str,
+        work: impl Fn(u64, Wire, &Counter) -> Result<T, Failure> + Sync,
+    ) -> Result<(Vec<T>, Vec<u64>), Failure> {
         let wires: Vec<Wire> =
             (0..self.args.connections).map(|_| self.connect()).collect::<Result<_, _>>()?;
-        let work = &work;
-        thread::scope(|scope| {
+        let pace = Pace::new(name, self.args.connections, self.args.json.format());
+        let (work, paced) = (&work, &pace);
+        let done: Result<Vec<T>, Failure> = thread::scope(|scope| {
+            let (measured, over) = mpsc::channel();
+            scope.spawn(move || paced.tell(&over));
             let numbered = (0..).zip(wires);
-            let threads: Vec<_> =
-                numbered.map(|(number, wire)| scope.spawn(move || work(number, wire))).collect();
+            let threads: Vec<_> = numbered
+                .map(|(number, wire)| scope.spawn(move || work(number, wire, paced.of(number))))
+                .collect();
             let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
-            threads.into_iter().map(join).collect()
-        })
+            let done = threads.into_iter().map(join).collect();
+            drop::<mpsc::Sender<()>>(measured);
+            done
+        });
+        Ok((done?, pace.seconds()))
     }
 
     /// Puts objects until there are `objects` of them.
@@ -125,7 +159,7 @@ impl Meter<'_> {
         let mut at = begin;
         while at < objects && !stop.asked() {
             let end = objects.min(at + u64::from(puts::AT_ONCE));
-            puts::put(&mut wire, &self.keys, at..end)?;
+            puts::put(&mut wire, &self.keys, self.args.size, at..end)?;
             self.keys.add(end - at);
             progress.add(end - at);
             at = end;

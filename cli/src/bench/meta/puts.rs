@@ -15,20 +15,19 @@ use super::keys::Keys;
 use super::{ADDED, Meter};
 use crate::exit::Failure;
 use crate::reports::measure::Measurement;
+use crate::size::Size;
 
 /// Objects that one call puts while the master is filled.
 pub(super) const AT_ONCE: u32 = 1_024;
-/// How long each object is: as small as makes it one granule.
-const LEN: u64 = 8;
 
-/// Puts the objects `numbers`: two calls.
-pub(super) fn put(wire: &mut Wire, keys: &Keys, numbers: Range<u64>) -> Result<(), Failure> {
+/// Puts the objects `numbers`, each said to be of `size`: two calls.
+pub(super) fn put(wire: &mut Wire, keys: &Keys, size: Size, numbers: Range<u64>) -> Result<(), Failure> {
     let wanted = numbers.end - numbers.start;
     let mut key = Vec::new();
     let begin = |body: &mut Vec<u8>| {
         codec::put(body, &Options::default());
         for number in numbers {
-            codec::put(body, &Wanted { key: keys.write(number, &mut key), len: LEN });
+            codec::put(body, &Wanted { key: keys.write(number, &mut key), len: size.0 });
         }
     };
     let mut ends = Vec::new();
@@ -95,31 +94,39 @@ impl Meter<'_> {
     pub(super) fn put_and_remove(&self) -> Result<[Measurement; 2], Failure> {
         let batch = u64::from(self.args.batch);
         let share = (ADDED / u64::from(self.args.connections)).max(batch);
-        let puts = self.everywhere(|number, mut wire| {
+        let put_name = self.name(&self.what("put"));
+        let (puts, put_seconds) = self.everywhere(&put_name, |number, mut wire, count| {
             let first = self.keys.count() + number * share;
             let mut at = first;
             let window = self.load.begin();
             while at + batch <= first + share && window.is_open(clock::now()) {
-                put(&mut wire, &self.keys, at..at + batch)?;
+                put(&mut wire, &self.keys, self.args.size, at..at + batch)?;
                 at += batch;
+                count.add(batch);
             }
             Ok((first..at, window.took()))
         })?;
-        let removals = self.everywhere(|number, mut wire| {
+        let remove_name = self.name(&self.what("remove"));
+        let (removals, remove_seconds) = self.everywhere(&remove_name, |number, mut wire, count| {
             let (range, _) = &puts[number as usize];
             let begun = clock::now();
             for at in range.clone().step_by(batch as usize) {
                 remove(&mut wire, &self.keys, at..at + batch)?;
+                count.add(batch);
             }
             Ok((range.clone(), clock::now().since(begun)))
         })?;
-        Ok([self.row("put", &puts), self.row("remove", &removals)])
+        let put = row(put_name, &puts).with_each_second(put_seconds);
+        Ok([put, row(remove_name, &removals).with_each_second(remove_seconds)])
     }
 
-    fn row(&self, what: &str, done: &[(Range<u64>, Duration)]) -> Measurement {
-        let objects = done.iter().map(|(range, _)| range.end - range.start).sum();
-        let took = done.iter().map(|(_, took)| *took).max().unwrap_or_default();
-        let name = format!("{what}, {} batches of {}", self.args.connections, self.args.batch);
-        Measurement::new(self.name(&name), None, objects, took)
+    fn what(&self, what: &str) -> String {
+        format!("{what}, {} batches of {}", self.args.connections, self.args.batch)
     }
+}
+
+fn row(name: String, done: &[(Range<u64>, Duration)]) -> Measurement {
+    let objects = done.iter().map(|(range, _)| range.end - range.start).sum();
+    let took = done.iter().map(|(_, took)| *took).max().unwrap_or_default();
+    Measurement::new(name, None, objects, took)
 }

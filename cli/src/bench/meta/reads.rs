@@ -9,6 +9,7 @@ use springtide_hal_host::clock;
 use super::super::plain::one_by_one;
 use super::super::wire::{self, Wire};
 use super::Meter;
+use super::pace::Counter;
 use crate::exit::Failure;
 use crate::reports::measure::Measurement;
 
@@ -126,7 +127,12 @@ impl Meter<'_> {
 
     /// Calls of `batch` keys, `pipeline` of them under way on every connection. An operation is a key.
     pub(super) fn many(&self, kind: Kind, batch: u32, pipeline: usize) -> Result<Measurement, Failure> {
-        let load = |number: u64, mut wire: Wire| {
+        let name = match batch {
+            1 => format!("{}, {} × {pipeline} under way", kind.name(), self.args.connections),
+            _ => format!("{}, {} × {pipeline} batches of {batch}", kind.name(), self.args.connections),
+        };
+        let name = self.name(&name);
+        let load = |number: u64, mut wire: Wire, count: &Counter| {
             let mut calls = self.prepare(kind, batch, self.args.seed + number);
             Self::verify(kind, batch, &mut wire, &mut calls)?;
             let window = self.load.begin();
@@ -136,6 +142,7 @@ impl Meter<'_> {
             while window.is_open(clock::now()) {
                 let mut free = wire.receive(|_| Ok(()))? as usize;
                 answered += free as u64;
+                count.add(free as u64 * u64::from(batch));
                 under_way -= free;
                 while free > 0 {
                     let (bytes, count) = calls.take(free);
@@ -149,14 +156,10 @@ impl Meter<'_> {
             }
             Ok((answered * u64::from(batch), took))
         };
-        let loads = self.everywhere(load)?;
+        let (loads, seconds) = self.everywhere(&name, load)?;
         let keys = loads.iter().map(|(keys, _)| keys).sum();
         let took = loads.iter().map(|(_, took)| *took).max().unwrap_or_default();
-        let name = match batch {
-            1 => format!("{}, {} × {pipeline} under way", kind.name(), self.args.connections),
-            _ => format!("{}, {} × {pipeline} batches of {batch}", kind.name(), self.args.connections),
-        };
-        Ok(Measurement::new(self.name(&name), None, keys, took))
+        Ok(Measurement::new(name, None, keys, took).with_each_second(seconds))
     }
 }
 
