@@ -1,8 +1,8 @@
 //! What a client counts of its calls.
 
 use springtide::{
-    CallKind, CallTally, ClientConfig, Forcing, Master, MasterConfig, Member, Pattern, Piece, PutOptions,
-    Runtime, Shutdown, Tokio,
+    CallKind, CallTally, ClientConfig, Code, Forcing, Incarnation, Master, MasterConfig, Member, Pattern,
+    Piece, PutOptions, Runtime, Shutdown, Tokio,
 };
 
 #[test]
@@ -60,6 +60,63 @@ fn every_call_is_counted_with_its_items_failures_and_bytes() {
         let put = of(&member, CallKind::Put);
         assert!(!put.p50.is_zero() && put.p50 <= put.p99 && put.p999 <= put.longest);
         assert!(of(&member, CallKind::Copy).longest.is_zero(), "what failed altogether has no latency");
+        member.close().await;
+        stop.begin();
+        task.await;
+    });
+}
+
+#[test]
+fn where_objects_and_members_are_is_told_for_many_at_once() {
+    let runtime = Tokio::new_multi(2).unwrap();
+    let stop = Shutdown::new();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let master = Master::bind(MasterConfig { listen, ..MasterConfig::default() }).unwrap();
+    let config = ClientConfig::new([master.local_addr()]);
+    let (handle, stopping) = (runtime.clone(), stop.clone());
+    let task = runtime.spawn(async move { master.run(handle, stopping).await.unwrap() });
+    runtime.block_on(async {
+        let mut member = Member::join(config, runtime.clone()).await.unwrap();
+        let node = member.mount(4 << 20).await.unwrap();
+        for n in 0..20u8 {
+            let key = format!("{}/{n}", if n % 2 == 0 { "even" } else { "odd" });
+            member.put(key.as_bytes(), &[n; 100], &PutOptions::default()).await.unwrap();
+        }
+        let (mut life, mut segment) = (None, None);
+        member.segments(|info| (life, segment) = (Some(info.incarnation), Some(info.id))).await.unwrap();
+
+        let found = member.locate_batch(&[b"even/0", b"none", b"", b"odd/1", b"even/0"]).await;
+        let codes: Vec<_> = found.iter().map(|found| found.as_ref().map_err(|error| error.code())).collect();
+        assert_eq!(codes[1].unwrap_err(), Code::OBJECT_NOT_FOUND);
+        assert_eq!(codes[2].unwrap_err(), Code::INVALID_KEY);
+        assert_eq!(codes[0].unwrap(), codes[4].unwrap());
+        let replicas = &codes[3].unwrap().replicas;
+        assert_eq!((codes[3].unwrap().len, replicas.len(), Some(replicas[0].segment)), (100, 1, segment));
+        assert!(member.locate_batch(&[]).await.is_empty());
+
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = member.locate_matching(Pattern::Prefix(b"even/"), cursor, 3).await.unwrap();
+            assert!(page.items.iter().all(|(_, found)| found.len == 100 && found.replicas.len() == 1));
+            assert!(page.items.is_empty() || !page.lease.is_zero());
+            seen.extend(page.items.into_iter().map(|(key, _)| key));
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        seen.sort();
+        let mut wanted: Vec<Vec<u8>> = (0..20).step_by(2).map(|n| format!("even/{n}").into_bytes()).collect();
+        wanted.sort();
+        assert_eq!(seen, wanted);
+        let bad = member.locate_matching(Pattern::Regex("("), None, 3).await.unwrap_err();
+        assert_eq!(bad.code(), Code::INVALID_PARAMS);
+
+        let own = member.incarnation();
+        let addresses = member.addresses(&[own, life.unwrap(), Incarnation(1), life.unwrap()]).await.unwrap();
+        // A client serves nothing; its node does.
+        assert_eq!(addresses, [None, Some(node.clone()), None, Some(node)]);
+        assert!(member.addresses(&[]).await.unwrap().is_empty());
         member.close().await;
         stop.begin();
         task.await;

@@ -5,8 +5,8 @@ use springtide_core::error::Code;
 use springtide_core::wire::codec;
 use springtide_core::wire::frame::Method;
 use springtide_core::wire::message::{
-    self, Clear, Figures, Forcing, Found, Leased, Listed, MemberInfo, Pattern, Presence, ProbeKind, Refusal,
-    RemoveMatching, RemoveStep, Scan, ScanPage, SegmentInfo, Stat,
+    self, Clear, Figures, Forcing, Listed, MemberInfo, Pattern, Presence, ProbeKind, Refusal, RemoveMatching,
+    RemoveStep, Scan, ScanPage, SegmentInfo, Stat,
 };
 use springtide_driver::Runtime;
 
@@ -26,35 +26,37 @@ impl<R: Runtime> Client<R> {
         Ok(self.0.master.call(method, self.deadline(), body).await?.body)
     }
 
-    /// One answer for each key; a call that fails as a whole fails for each, and for no key none is made (S0B-164).
-    async fn for_each_key<T: for<'a> Deserialize<'a>>(
+    /// The head of the answer, if there is one, and one answer for each key; a call that fails as a whole fails for each,
+    /// and for no key none is made (S0B-164).
+    pub(crate) async fn for_each_key<H: for<'a> Deserialize<'a>, T: for<'a> Deserialize<'a>>(
         &self,
         method: Method,
         keys: &[&[u8]],
         head: impl FnOnce(&mut Vec<u8>),
-    ) -> Vec<Result<T, Error>> {
+    ) -> (Option<H>, Vec<Result<T, Error>>) {
         if keys.is_empty() {
-            return Vec::new();
+            return (None, Vec::new());
         }
         let asked = self.ask(method, |body| {
             head(body);
             keys.iter().for_each(|key| codec::put(body, key));
         });
         let answers = asked.await.and_then(|body| {
-            let ((), tail) = codec::split::<(), T>(&body)?;
+            let (head, tail) = codec::split::<H, T>(&body)?;
             let answers = tail.collect::<Result<Vec<T>, _>>()?;
-            if answers.len() == keys.len() { Ok(answers) } else { Err(Code::INVALID_VERSION.into()) }
+            if answers.len() == keys.len() { Ok((head, answers)) } else { Err(Code::INVALID_VERSION.into()) }
         });
         match answers {
-            Ok(answers) => answers.into_iter().map(Ok).collect(),
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+            Ok((head, answers)) => (Some(head), answers.into_iter().map(Ok).collect()),
+            Err(error) => (None, keys.iter().map(|_| Err(error.clone())).collect()),
         }
     }
 
     /// Whether each key is there. Asking renews no lease.
     pub async fn exists_batch(&self, keys: &[&[u8]]) -> Vec<Result<Presence, Error>> {
-        let asked = self.for_each_key(message::EXISTS, keys, |body| codec::put(body, &ProbeKind::Plain));
-        self.counted_each(CallKind::Exists, asked).await
+        let asked =
+            self.for_each_key::<(), _>(message::EXISTS, keys, |body| codec::put(body, &ProbeKind::Plain));
+        self.counted_each(CallKind::Exists, async { asked.await.1 }).await
     }
 
     /// Whether `key` can be read.
@@ -76,24 +78,8 @@ impl<R: Runtime> Client<R> {
     pub async fn stat(&self, key: &[u8]) -> Result<Stat, Error> {
         let head = |body: &mut Vec<u8>| codec::put(body, &());
         self.counted(CallKind::Stat, async {
-            only(&mut self.for_each_key::<Result<Stat, Refusal>>(message::STAT, &[key], head).await)
-        })
-        .await
-    }
-
-    /// Where `key`'s replicas are. Grants a lease, as a read does.
-    ///
-    /// # Errors
-    /// [`Code::OBJECT_NOT_FOUND`], [`Code::REPLICA_IS_NOT_READY`].
-    pub async fn locate(&self, key: &[u8]) -> Result<Found, Error> {
-        self.counted(CallKind::Stat, async {
-            let body = self.ask(message::GET, |body| {
-                codec::put(body, &());
-                codec::put(body, &key);
-            });
-            let body = body.await?;
-            let (_, mut tail) = codec::split::<Leased, Result<Found, Refusal>>(&body)?;
-            Ok(tail.next().ok_or(Code::INVALID_VERSION)???)
+            let answers = self.for_each_key::<(), Result<Stat, Refusal>>(message::STAT, &[key], head).await.1;
+            answers.into_iter().next().ok_or(Code::INTERNAL_ERROR)??.map_err(Error::from)
         })
         .await
     }
@@ -109,10 +95,10 @@ impl<R: Runtime> Client<R> {
     /// Removes many keys, each with its own result.
     pub async fn remove_batch(&self, keys: &[&[u8]], force: Forcing) -> Vec<Result<(), Error>> {
         let removed = async {
-            let answers = self.for_each_key::<Result<(), Refusal>>(message::REMOVE, keys, |body| {
+            let answers = self.for_each_key::<(), Result<(), Refusal>>(message::REMOVE, keys, |body| {
                 codec::put(body, &force);
             });
-            answers.await.into_iter().map(|answer| Ok(answer??)).collect()
+            answers.await.1.into_iter().map(|answer| Ok(answer??)).collect()
         };
         self.counted_each(CallKind::Remove, removed).await
     }
@@ -122,9 +108,10 @@ impl<R: Runtime> Client<R> {
     pub async fn clear_batch(&self, keys: &[&[u8]], segment: Option<&str>) -> Vec<Result<(), Error>> {
         let clear = Clear { segment: segment.unwrap_or("") };
         let cleared = async {
-            let answers = self
-                .for_each_key::<Result<(), Refusal>>(message::CLEAR, keys, |body| codec::put(body, &clear));
-            answers.await.into_iter().map(|answer| Ok(answer??)).collect()
+            let answers = self.for_each_key::<(), Result<(), Refusal>>(message::CLEAR, keys, |body| {
+                codec::put(body, &clear)
+            });
+            answers.await.1.into_iter().map(|answer| Ok(answer??)).collect()
         };
         self.counted_each(CallKind::Clear, cleared).await
     }
@@ -203,8 +190,4 @@ impl<R: Runtime> Client<R> {
         }
         Ok(())
     }
-}
-
-fn only<T>(answers: &mut Vec<Result<Result<T, Refusal>, Error>>) -> Result<T, Error> {
-    Ok(answers.pop().ok_or(Code::INTERNAL_ERROR)???)
 }

@@ -17,6 +17,7 @@ mod copy;
 mod error;
 mod get;
 mod hello;
+mod locate;
 pub mod member;
 mod memory;
 mod parts;
@@ -37,6 +38,7 @@ pub use config::{Checksums, Config, Driving};
 pub use error::Error;
 pub use get::Piece;
 pub use hello::Greeting;
+pub use locate::Located;
 pub use memory::{Memory, Slice};
 pub use put::PutOptions;
 pub use springtide_core::wire::message::{
