@@ -1,103 +1,81 @@
 //! By hit density: what promises the fewest hits for its space goes first.
 
 use alloc::boxed::Box;
+use core::ops::Range;
 
-use super::chunks::Chunks;
 use super::curve::{CLASSES, Curves, ONCE};
+use super::forest::{Forest, Node};
 use super::ghost::tag;
-use super::list::{Link, Linked, List, NONE};
+use super::list::NONE;
 use super::memory::{Memory, Note};
 use super::{Keep, Policy, Removed};
 
 /// Keeps what is worth most, by what came back so far. There is nothing to tune.
 ///
+/// Entries read or stored one after the other are taken for a chain of prefixes, of which each is of no use without
+/// those before it. So only the ends of chains may go; an entry that many chains share goes after the last of them.
+/// Where one path ends and another begins is seen when an entry follows another one than the last time.
+///
 /// Entries are sorted into a few classes, each a list by last use: by how often they were used (once, twice, three
 /// times, more in powers of two), and those used once by what the order of calls tells: whether they were stored after other
-/// entries had been read (the new end of a known chain of prefixes), and whether they were the last stored before the
+/// entries had been read (the new end of a known chain), and whether they were the last stored before the
 /// next read (the end of a chain, which seldom comes back). What each class is worth at each age is learned, also from
 /// entries that were given up; whether these distinctions mean anything is learned with it. The victim is the entry
 /// that is worth least of the oldest and the newest of each class. The newest go first where entries gain by waiting: in
-/// loops, and in pools so small that most chains are given up before they come back.
+/// loops, and in pools so small that most chains are given up before they come back. If that is the entry stored last,
+/// what follows it is worth nothing, and goes before all others.
 ///
 /// Entries used once are held to their usual share of the pool, a slow average: when it rises fast, as in a scan, they go
 /// first, before there is any proof that they do not come back. Whether one came back in good time counts, too: four
 /// and more uses are counted only of entries that come back before four calls for each entry have passed.
 ///
-/// Entries stored in a row, and entries read in the order in which they were stored, are taken for a chain of
-/// prefixes: the deepest goes first, as it is of no use without the others.
-///
 /// A spared entry waits aside, so that held entries do not hide others, and is looked at again in turn. At most 48
 /// bytes an entry, and 320 KiB from the start.
 #[derive(Clone, Debug, Default)]
 pub struct Density {
-    nodes: Chunks<Node>,
-    classes: [List; CLASSES],
-    held: List,
+    forest: Forest,
     memory: Memory,
     curves: Box<Curves>,
     len: u32,
-    last: Last,
+    path: Path,
     /// Reads in a row before the last store, or up to now.
     reads: u32,
-    run: Run,
-    tips: [Tip; CLASSES],
-    /// How many entries used once there are usually, in units of 2⁻²⁰.
+    /// How many entries used once there are.
+    once: u32,
+    /// How many there are usually, in units of 2⁻²⁰.
     usual: u64,
 }
 
-/// Calls of one kind in a row that seem to go down one chain.
-#[derive(Clone, Copy, Debug, Default)]
-struct Run {
-    id: u32,
-    len: u32,
-    /// The slot that was behind the one read last: read next, it goes on with the chain.
-    deeper: u32,
-}
-
-/// The slot that was put into a class last, and in which run.
+/// Calls in a row that seem to go down one chain.
 #[derive(Clone, Copy, Debug)]
-struct Tip {
-    slot: u32,
-    run: u32,
+struct Path {
+    /// The entry of the last call.
+    tip: u32,
+    /// When that was used before this.
+    used: u64,
+    /// How many entries of the path it follows.
+    depth: u64,
+    /// Stores in a row; zero after a read.
+    stored: u32,
+    /// The entry stored last; its life is counted when the next call tells its class.
+    fresh: u32,
+    /// The entry stored last was given up before the next was stored.
+    lost: Lost,
 }
 
-impl Default for Tip {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lost {
+    No,
+    Yes,
+}
+
+impl Default for Path {
     fn default() -> Self {
-        Self { slot: NONE, run: 0 }
+        Self { tip: NONE, used: 0, depth: 0, stored: 0, fresh: NONE, lost: Lost::No }
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Node {
-    link: Link,
-    tag: u32,
-    /// When it was last used: 40 bits, in two parts to save space.
-    used: u32,
-    used_high: u8,
-    /// Uses since it was stored, up to [`MANY`].
-    uses: u8,
-    class: u8,
-    place: Place,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Place {
-    #[default]
-    Nowhere,
-    InClass,
-    Held,
-}
-
-/// The last call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Last {
-    #[default]
-    Read,
-    /// The slot was stored; its life is counted when the next call tells its class.
-    Stored(u32),
-}
-
-/// Stores in a row that are taken for one chain, at most; or a sixteenth of all entries.
+/// Stores in a row that are taken for one chain, at most; or half of all entries.
 const LONGEST_RUN: u32 = 256;
 /// Used once: stored after at most one read, or after more; last of a chain.
 const ALONE: u8 = 0;
@@ -114,31 +92,6 @@ const SOON: u64 = 4;
 const USUAL_CALLS: u64 = 4;
 /// A surge: more than usual by so great a part of all entries.
 const SURGE: u64 = 8;
-
-impl Linked for Node {
-    fn link(&self) -> Link {
-        self.link
-    }
-
-    fn link_mut(&mut self) -> &mut Link {
-        &mut self.link
-    }
-}
-
-impl Node {
-    fn used(&self) -> u64 {
-        u64::from(self.used_high) << 32 | u64::from(self.used)
-    }
-
-    /// Calls since the last use; right as long as they are fewer than 2⁴⁰.
-    fn age(&self, now: u64) -> u64 {
-        now.wrapping_sub(self.used()) & ((1 << 40) - 1)
-    }
-
-    fn use_at(&mut self, now: u64) {
-        (self.used, self.used_high) = (now as u32, (now >> 32) as u8);
-    }
-}
 
 /// The class of entries that were used so often: two, three, up to seven, up to fifteen, more.
 const fn class_of(uses: u8) -> u8 {
@@ -164,64 +117,10 @@ impl Density {
     /// What is kept for each slot, notes of what was given up included.
     pub const BYTES_PER_ENTRY: usize = size_of::<Node>() + Memory::BYTES_PER_RESIDENT;
 
-    fn place(&self, slot: u32) -> Place {
-        self.nodes.get(slot).map_or(Place::Nowhere, |node| node.place)
-    }
-
-    fn push(&mut self, slot: u32) {
-        let node = &mut self.nodes[slot];
-        node.place = Place::InClass;
-        let (list, tip) = (&mut self.classes[node.class as usize], &mut self.tips[node.class as usize]);
-        if tip.slot != NONE && tip.run == self.run.id {
-            list.push_behind(&mut self.nodes, tip.slot, slot);
-        } else {
-            list.push(&mut self.nodes, slot);
-        }
-        *tip = Tip { slot, run: self.run.id };
-    }
-
-    fn hold(&mut self, slot: u32) {
-        self.nodes[slot].place = Place::Held;
-        self.held.push(&mut self.nodes, slot);
-    }
-
-    fn unlink(&mut self, slot: u32) {
-        let node = &mut self.nodes[slot];
-        match core::mem::take(&mut node.place) {
-            Place::Nowhere => {}
-            Place::Held => self.held.unlink(&mut self.nodes, slot),
-            Place::InClass => {
-                let class = node.class as usize;
-                if self.tips[class].slot == slot {
-                    self.tips[class].slot = node.link.newer();
-                }
-                self.classes[class].unlink(&mut self.nodes, slot);
-            }
-        }
-    }
-
-    fn new_run(&mut self) {
-        self.run = Run { id: self.run.id.wrapping_add(1), len: 0, deeper: NONE };
-    }
-
-    /// Counts the life of the entry stored last, now that the next call is known.
-    fn settle(&mut self, next: Last) {
-        let Last::Stored(slot) = core::mem::replace(&mut self.last, next) else { return };
-        if self.place(slot) == Place::Nowhere {
-            return;
-        }
-        if next == Last::Read && self.nodes[slot].class < CHAIN_END && self.place(slot) == Place::InClass {
-            self.unlink(slot);
-            self.nodes[slot].class = CHAIN_END;
-            self.push(slot);
-        }
-        self.curves.begin(self.nodes[slot].class);
-    }
-
     /// One call passed.
     fn tick(&mut self) {
         self.curves.tick();
-        let (once, span) = (self.once(), (USUAL_CALLS * u64::from(self.len)).max(1));
+        let (once, span) = (u64::from(self.once) << 20, (USUAL_CALLS * u64::from(self.len)).max(1));
         if once > self.usual {
             self.usual += (once - self.usual) / span;
         } else {
@@ -229,23 +128,93 @@ impl Density {
         }
     }
 
-    /// How many entries used once there are, in units of 2⁻²⁰.
-    fn once(&self) -> u64 {
-        self.classes[..ONCE].iter().map(|list| u64::from(list.len())).sum::<u64>() << 20
+    /// Counts the life of the entry stored last, as the next call is a store, or as nobody will know.
+    fn settle(&mut self) {
+        let fresh = core::mem::replace(&mut self.path.fresh, NONE);
+        if fresh != NONE {
+            self.curves.begin(self.forest.node(fresh).class());
+        }
     }
 
-    /// The entry that is worth least: of all, or in a surge of those used once.
-    fn least(&self) -> Option<u32> {
-        let surge = self.once() > self.usual + (u64::from(self.len) << 20) / SURGE;
-        let classes = if surge { 0..ONCE } else { 0..CLASSES };
-        let mut least = None;
-        for (list, tip) in self.classes[classes.clone()].iter().zip(&self.tips[classes]) {
-            let (Some(oldest), Some(newest)) = (list.oldest(), list.newest()) else { continue };
-            let newest = if tip.slot == NONE { newest } else { tip.slot };
-            for slot in [oldest, newest] {
-                let node = &self.nodes[slot];
-                let age = node.age(self.curves.now());
-                let key = (self.curves.worth(node.class, age), u64::MAX - age);
+    /// The same when the next call is a read: it was the end of a chain.
+    fn settle_end(&mut self) {
+        let fresh = self.path.fresh;
+        if fresh != NONE && self.forest.node(fresh).class() < CHAIN_END {
+            self.forest.reclass(fresh, CHAIN_END);
+        }
+        self.settle();
+    }
+
+    /// Goes on with the path to `slot`, which was used at `used` before.
+    fn go_on(&mut self, slot: u32, used: u64) {
+        (self.path.tip, self.path.used) = (slot, used);
+        self.path.depth += 1;
+    }
+
+    /// Begins a path with `slot`.
+    fn begin(&mut self, slot: u32, used: u64) {
+        (self.path.tip, self.path.used, self.path.depth) = (slot, used, 0);
+        self.forest.begin_path();
+    }
+
+    /// Puts the entry in `slot`, just stored, behind the one before.
+    fn place_stored(&mut self, slot: u32, now: u64) {
+        if self.path.stored >= LONGEST_RUN.min(self.len / 2) {
+            self.path = Path::default();
+        }
+        let Path { tip, lost, .. } = self.path;
+        self.path.lost = Lost::No;
+        self.path.stored += 1;
+        self.path.fresh = slot;
+        if lost == Lost::No && tip != slot && self.forest.is_resident(tip) {
+            self.forest.attach(slot, tip);
+            self.go_on(slot, now);
+        } else {
+            self.begin(slot, now);
+        }
+        match lost {
+            Lost::No => self.forest.push(slot),
+            Lost::Yes => self.forest.push_orphan(slot),
+        }
+    }
+
+    /// Finds out whether `slot`, which is read now, follows the entry of the last call. It does if it did the last time,
+    /// or if it has no link and both were used one after the other the last time.
+    fn place_read(&mut self, slot: u32, used: u64, age: u64) {
+        let Path { tip, used: before, depth, .. } = self.path;
+        let parent = self.forest.node(slot).parent();
+        // Whoever was used before the path began is no part of it.
+        let beyond = age > depth + 1;
+        if parent == NONE && used == before + 1 && beyond && self.forest.is_in_order(tip) {
+            self.forest.attach(slot, tip);
+            self.go_on(slot, used);
+        } else if parent != NONE && parent == tip {
+            self.go_on(slot, used);
+        } else {
+            self.forest.detach(slot);
+            self.begin(slot, used);
+        }
+        self.forest.push(slot);
+    }
+
+    /// The entry that is worth least: of all, or in a surge of those used once. The entry read last goes on being used.
+    fn least(&mut self) -> Option<u32> {
+        let surge = u64::from(self.once) << 20 > self.usual + (u64::from(self.len) << 20) / SURGE;
+        let reading = if self.path.stored == 0 { self.path.tip } else { NONE };
+        let orphan = self.forest.orphan();
+        let once = |density: &mut Self| if surge { density.least_of(0..ONCE, reading) } else { None };
+        orphan
+            .or_else(|| once(self))
+            .or_else(|| self.least_of(0..CLASSES, reading))
+            .or_else(|| Some(reading).filter(|&slot| self.forest.is_end(slot)))
+    }
+
+    fn least_of(&mut self, classes: Range<usize>, reading: u32) -> Option<u32> {
+        let (mut least, now) = (None, self.curves.now());
+        for class in classes {
+            for slot in self.forest.ends(class, reading).into_iter().flatten() {
+                let age = self.forest.node(slot).age(now);
+                let key = (self.curves.worth(class as u8, age), u64::MAX - age);
                 if least.is_none_or(|(other, _)| key < other) {
                     least = Some((key, slot));
                 }
@@ -269,67 +238,63 @@ impl Density {
 
 impl Policy for Density {
     fn insert(&mut self, slot: u32, fingerprint: u64) {
-        self.nodes.reach(slot);
-        if self.nodes[slot].place != Place::Nowhere {
+        if self.forest.is_resident(slot) {
             return self.touch(slot);
         }
         self.tick();
-        if self.last == Last::Read || self.run.len >= LONGEST_RUN.min(self.len / 16) {
-            self.new_run();
-        }
-        self.settle(Last::Stored(slot));
+        self.settle();
         let (now, tag) = (self.curves.now(), tag(fingerprint));
         let (class, uses) = self.first_class(tag);
-        self.nodes[slot] = Node { tag, class, uses, ..Node::default() };
-        self.nodes[slot].use_at(now);
-        self.push(slot);
-        self.run.len += 1;
+        self.forest.write(slot, Node::new(tag, class, uses, now));
+        self.place_stored(slot, now);
+        self.once += u32::from(class < TWICE);
         self.len += 1;
         self.memory.grow_for(self.len);
     }
 
     fn touch(&mut self, slot: u32) {
-        if self.place(slot) == Place::Nowhere {
+        if !self.forest.is_resident(slot) {
             return;
         }
         self.tick();
-        self.reads = if self.last == Last::Read { self.reads.saturating_add(1) } else { 1 };
-        self.settle(Last::Read);
-        if self.run.deeper != slot {
-            self.new_run();
-        }
-        self.run.deeper = self.nodes[slot].link.older();
-        self.unlink(slot);
+        self.settle_end();
+        self.reads = if self.path.stored == 0 { self.reads.saturating_add(1) } else { 1 };
+        (self.path.stored, self.path.lost) = (0, Lost::No);
+        self.forest.unlink(slot);
         let now = self.curves.now();
-        let node = &mut self.nodes[slot];
-        self.curves.end(node.class, node.age(now));
+        let node = self.forest.node_mut(slot);
+        let (used, age) = (node.used(), node.age(now));
+        self.curves.end(node.class(), age);
+        self.once -= u32::from(node.class() < TWICE);
         node.uses = MANY.min(node.uses + 1);
-        node.class = class_of(node.uses);
-        node.use_at(now);
-        self.curves.begin(node.class);
-        self.push(slot);
+        let class = class_of(node.uses);
+        node.use_in(class, now);
+        self.curves.begin(class);
+        self.place_read(slot, used, age);
     }
 
     fn remove(&mut self, slot: u32, why: Removed) {
-        if self.place(slot) == Place::Nowhere {
+        if !self.forest.is_resident(slot) {
             return;
         }
-        if self.last == Last::Stored(slot) {
-            // Its life counts, though nobody will know what came after it.
-            self.curves.begin(self.nodes[slot].class);
-            self.last = Last::Stored(NONE);
+        if self.path.fresh == slot {
+            self.settle();
+            self.path.lost = if why == Removed::Evicted { Lost::Yes } else { Lost::No };
         }
-        self.unlink(slot);
+        self.forest.unlink(slot);
+        self.forest.detach(slot);
+        let node = self.forest.node(slot);
+        self.once -= u32::from(node.class() < TWICE);
         self.len -= 1;
         if why == Removed::Evicted {
-            let node = &self.nodes[slot];
-            self.memory.add(node.tag, node.class, node.used(), self.curves.now());
+            self.memory.add(node.tag, node.class(), node.used(), self.curves.now());
         }
     }
 
     fn victim(&mut self, effort: u32, keep: &mut dyn FnMut(u32) -> Keep) -> Option<u32> {
         for look in 0..effort {
-            let slot = match (self.least(), self.held.oldest()) {
+            let slot = match (self.least(), self.forest.held()) {
+                (None, None) => continue,
                 (Some(slot), None) => slot,
                 (least, Some(held)) if look == 0 || least.is_none() => held,
                 (least, _) => least?,
@@ -337,8 +302,7 @@ impl Policy for Density {
             if keep(slot) == Keep::Take {
                 return Some(slot);
             }
-            self.unlink(slot);
-            self.hold(slot);
+            self.forest.hold(slot);
         }
         None
     }
@@ -350,13 +314,25 @@ impl Policy for Density {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::rng::mix;
+
+    fn filled(entries: u32) -> Density {
+        let mut density = Density::default();
+        (0..entries).for_each(|slot| density.insert(slot, mix(slot.into())));
+        density
+    }
 
     fn evict(density: &mut Density) -> u32 {
         let slot = density.victim(8, &mut |_| Keep::Take).expect("nothing is held");
         density.remove(slot, Removed::Evicted);
         slot
+    }
+
+    fn uses(density: &Density, slot: u32) -> u8 {
+        density.forest.node(slot).uses
     }
 
     #[test]
@@ -371,18 +347,8 @@ mod tests {
     }
 
     #[test]
-    fn ages_wrap_with_forty_bits() {
-        let mut node = Node::default();
-        node.use_at((1 << 40) - 5);
-        assert_eq!(node.age((1 << 40) + 7), 12);
-    }
-
-    #[test]
     fn the_first_scan_does_not_drive_out_what_was_read() {
-        let mut density = Density::default();
-        for slot in 0..200 {
-            density.insert(slot, mix(slot.into()));
-        }
+        let mut density = filled(200);
         for round in 0..2_000 {
             density.touch(round % 150);
         }
@@ -391,46 +357,76 @@ mod tests {
             density.insert(slot, mix(key));
         }
         // A surge begins at an eighth of the entries above what is usual.
-        let kept = (0..150).filter(|&slot| density.nodes[slot].uses > 1).count();
+        let kept = (0..150).filter(|&slot| uses(&density, slot) > 1).count();
         assert!(kept >= 150 - 200 / 8 - 10, "{kept}");
     }
 
     #[test]
     fn who_comes_back_late_is_counted_up_to_three_uses() {
-        let mut density = Density::default();
-        (0..16).for_each(|slot| density.insert(slot, mix(slot.into())));
+        let mut density = filled(16);
         let mut back = |after: u64| {
             density.remove(0, Removed::Evicted);
             (0..after).for_each(|_| density.touch(1));
             density.insert(0, mix(0));
-            density.nodes[0].uses
+            uses(&density, 0)
         };
         assert_eq!([back(1_000), back(1_000), back(1_000), back(10)], [2, 3, 3, 4]);
     }
 
     #[test]
     fn an_entry_that_was_dropped_is_new_again() {
-        let mut density = Density::default();
-        (0..16).for_each(|slot| density.insert(slot, mix(slot.into())));
+        let mut density = filled(16);
         density.remove(3, Removed::Dropped);
         density.insert(3, mix(3));
-        assert_eq!(density.nodes[3].uses, 1);
+        assert_eq!(uses(&density, 3), 1);
     }
 
     #[test]
-    fn a_chain_is_listed_with_its_deepest_as_the_oldest() {
-        let mut density = Density::default();
-        (0..320).for_each(|slot| density.insert(slot, mix(slot.into())));
-        (0..320).for_each(|slot| density.touch(slot));
-        (320..330).for_each(|slot| density.insert(slot, mix(slot.into())));
+    fn chains_go_from_their_ends_and_what_they_share_goes_last() {
+        let mut density = filled(40);
+        // Two chains that share the first four: 0-1-2-3, and behind it 4 … 9, or 40 … 45.
+        (0..10).for_each(|slot| density.touch(slot));
+        (0..4).for_each(|slot| density.touch(slot));
+        (40..46).for_each(|slot| density.insert(slot, mix(slot.into())));
+        density.touch(39);
+        let order: Vec<u32> = (0..45).map(|_| evict(&mut density)).collect();
+        let at = |slot| order.iter().position(|&other| other == slot).expect("it went");
+        assert!((0..3).chain(4..9).chain(40..45).all(|slot| at(slot + 1) < at(slot)), "{order:?}");
+        assert!(at(4) < at(3) && at(40) < at(3), "{order:?}");
+    }
+
+    #[test]
+    fn a_link_that_was_missed_is_found_when_the_order_comes_again() {
+        let mut density = filled(16);
+        density.touch(5);
+        assert_eq!(density.forest.node(5).parent(), NONE, "it followed another one now");
+        (4..6).for_each(|slot| density.touch(slot));
+        assert_eq!(density.forest.node(5).parent(), NONE, "once may be by chance");
         density.touch(0);
-        let chain = density.classes[ALONE as usize + 1];
-        let mut next = chain.newest().unwrap();
-        let order: [u32; 9] = core::array::from_fn(|_| {
-            let deeper = density.nodes[next].link.older();
-            core::mem::replace(&mut next, deeper)
-        });
-        assert_eq!(order, [320, 321, 322, 323, 324, 325, 326, 327, 328]);
-        assert_eq!(density.nodes[329].class, CHAIN_END);
+        (4..6).for_each(|slot| density.touch(slot));
+        assert_eq!(density.forest.node(5).parent(), 4);
+    }
+
+    #[test]
+    fn a_loop_is_no_circle() {
+        let mut density = filled(8);
+        for _ in 0..10 {
+            (0..8).for_each(|slot| density.touch(slot));
+        }
+        let mut order: Vec<u32> = (0..8).map(|_| evict(&mut density)).collect();
+        order.sort_unstable();
+        assert_eq!(order, [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn what_follows_an_entry_that_was_given_up_at_once_goes_first() {
+        let mut density = filled(64);
+        (0..64).for_each(|slot| density.touch(slot));
+        density.insert(64, mix(64));
+        density.remove(64, Removed::Evicted);
+        density.insert(64, mix(65));
+        assert_eq!(density.victim(8, &mut |_| Keep::Take), Some(64));
+        density.touch(64);
+        assert_ne!(density.victim(8, &mut |_| Keep::Take), Some(64), "it is of use after all");
     }
 }

@@ -13,11 +13,6 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The next older slot, or [`NONE`].
-    pub(super) const fn older(self) -> u32 {
-        self.older
-    }
-
     /// The next newer slot, or [`NONE`].
     pub(super) const fn newer(self) -> u32 {
         self.newer
@@ -61,11 +56,6 @@ impl List {
         if self.oldest == NONE { None } else { Some(self.oldest) }
     }
 
-    /// The newest slot.
-    pub(super) const fn newest(&self) -> Option<u32> {
-        if self.newest == NONE { None } else { Some(self.newest) }
-    }
-
     /// Puts `slot`, which is in no list, at the newest end.
     pub(super) fn push<T: Linked>(&mut self, nodes: &mut Chunks<T>, slot: u32) {
         *nodes[slot].link_mut() = Link { older: self.newest, newer: NONE };
@@ -74,6 +64,17 @@ impl List {
             newest => nodes[newest].link_mut().newer = slot,
         }
         self.newest = slot;
+        self.len += 1;
+    }
+
+    /// Puts `slot`, which is in no list, at the oldest end.
+    pub(super) fn push_oldest<T: Linked>(&mut self, nodes: &mut Chunks<T>, slot: u32) {
+        *nodes[slot].link_mut() = Link { older: NONE, newer: self.oldest };
+        match self.oldest {
+            NONE => self.newest = slot,
+            oldest => nodes[oldest].link_mut().older = slot,
+        }
+        self.oldest = slot;
         self.len += 1;
     }
 

@@ -5,7 +5,7 @@ use super::chunks::Chunks;
 /// Notes in a bucket: one cache line.
 const WAYS: usize = 16;
 /// Entries for which the table keeps notes on average, for each resident one.
-const PER_RESIDENT: u32 = 7;
+const PER_RESIDENT: u32 = 5;
 /// Buckets from the start, 256 KiB: small pools need to look back further, and can.
 const LEAST_BUCKETS: u32 = 1 << 12;
 /// Bits of the fingerprint that a note keeps. An unknown entry is taken for a known one in `WAYS` of 2¹³ cases.
@@ -145,7 +145,7 @@ mod tests {
         let mut memory = Memory::default();
         memory.grow_for(1);
         (0..1_000).for_each(|n| memory.add(name_of(n), (n % 8) as u8, 1_000, 2_000));
-        (0..10_000).for_each(|_| memory.grow_for(20_000));
+        (0..10_000).for_each(|_| memory.grow_for(30_000));
         assert!(memory.count > 2 * LEAST_BUCKETS);
         for n in 0..1_000 {
             let note = memory.take(name_of(n), 9_000).expect("the table is nearly empty");

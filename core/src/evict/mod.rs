@@ -10,6 +10,7 @@
 mod chunks;
 mod curve;
 mod density;
+mod forest;
 mod ghost;
 mod list;
 mod lru;
