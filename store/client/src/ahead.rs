@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use springtide_core::checksum::stored_len;
+use springtide_core::checksum::{BLOCK, stored_len};
 use springtide_core::id::{ObjectId, Term};
 use springtide_core::range::granules;
 use springtide_core::time::{Instant, less_drift};
@@ -34,6 +34,12 @@ pub(crate) struct Extent {
     pub(crate) grant: Grant,
     pub(crate) term: Term,
     pub(crate) until: Instant,
+}
+
+/// The longest value that `stored` bytes, whole granules, hold with its block sums: an extent is granted for it, so that
+/// it takes every length that is rounded up to the same.
+const fn longest(stored: u64) -> u64 {
+    if stored <= BLOCK { stored } else { stored - 4 * stored.div_ceil(BLOCK + 4) }
 }
 
 /// The extents that wait for a put.
@@ -66,7 +72,8 @@ impl Ahead {
         let wanted = (BYTES / stored.max(1)).clamp(1, MOST);
         let few = (state.free.len() as u64) < wanted.div_ceil(2);
         if state.streak >= PROVEN && few && state.asked.is_none() {
-            let request = Reserve { len, count: wanted as u32, options: Options::default() };
+            let longest = longest(stored);
+            let request = Reserve { len: longest, count: wanted as u32, options: Options::default() };
             state.asked =
                 Some((now, master.call(message::RESERVE, deadline, |body| codec::put(body, &request))));
         }
@@ -141,6 +148,21 @@ impl State {
             } else {
                 self.stale.push(grant.object);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extent_granted_ahead_takes_every_length_that_is_rounded_up_to_its_own() {
+        let stored = |len| stored_len(len).and_then(granules).unwrap();
+        for len in 1..=LONGEST {
+            let longest = longest(stored(len));
+            assert!(longest >= len, "{len} bytes do not fit where {longest} do");
+            assert_eq!(stored(longest), stored(len));
         }
     }
 }
