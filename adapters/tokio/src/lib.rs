@@ -143,6 +143,3 @@ impl Future for Task {
         Pin::new(&mut self.0).poll(cx).map(|_| ())
     }
 }
-
-#[cfg(test)]
-mod tests;

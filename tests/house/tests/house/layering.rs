@@ -54,6 +54,8 @@ const TABLE: &[Row] = &[
         ],
         &[],
     ),
+    // What every runtime must do, with the facade as the proof.
+    Row("springtide-runtime-suite", &["springtide", "springtide-transport-sim"], &[]),
     Row(
         "springtide-cli",
         &["springtide"],
@@ -83,6 +85,7 @@ const TABLE: &[Row] = &[
 const TESTS_MAY_USE: &[&str] = &[
     "springtide",
     "springtide-house",
+    "springtide-runtime-suite",
     "springtide-tokio",
     "springtide-transport-shm",
     "springtide-transport-sim",
