@@ -27,6 +27,7 @@ const TABLE: &[Row] = &[
         &["rustix", "serde", "tracing"],
     ),
     Row("springtide-tokio", &["springtide-driver"], &["tokio"]),
+    Row("springtide-smol", &["springtide-driver"], &["async-executor", "async-io"]),
     // Services.
     Row("springtide-rpc", &["springtide-driver"], &["rustix", "tracing"]),
     Row("springtide-client", &["springtide-rpc"], &["heapless", "serde", "tracing"]),
@@ -49,6 +50,7 @@ const TABLE: &[Row] = &[
             "springtide-master",
             "springtide-node",
             "springtide-tokio",
+            "springtide-smol",
             "springtide-transport-tcp",
             "springtide-transport-shm",
         ],
