@@ -9,8 +9,8 @@
 //! - [`core`] is the logic alone, `no_std`, for a runtime of your own
 //!
 //! # Features
-//! All are additive: `tokio` (a runtime adapter), `tcp` and `shm` (transports) are on by default; `smol` is another
-//! adapter, and `http` adds metrics and health over HTTP. Without `tokio` and `http` nothing of tokio is built.
+//! All are additive: `tokio` (a runtime adapter), `tcp` and `shm` (transports) are on by default; `smol` and `thread` are
+//! other adapters, and `http` adds metrics and health over HTTP. Without `tokio` and `http` nothing of tokio is built.
 #![forbid(unsafe_code)]
 
 mod member;
@@ -37,6 +37,8 @@ pub use springtide_node::{Config as NodeConfig, Node, Standing, StartError as No
 pub use springtide_rpc::resolve;
 #[cfg(feature = "smol")]
 pub use springtide_smol::Smol;
+#[cfg(feature = "thread")]
+pub use springtide_thread::Threads;
 #[cfg(feature = "tokio")]
 pub use springtide_tokio::Tokio;
 pub use springtide_transport::Transport;

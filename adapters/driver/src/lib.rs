@@ -3,7 +3,7 @@
 //! - [`Runtime`]: what an executor must offer; adapters implement it
 //! - [`Seat`], [`Drive`]: one machine, shared by blocked callers and tasks; [`block_on`], [`attend`]
 //! - [`Lane`]: an engine with its transports
-//! - [`Pause`]: bounded spinning, the only place where it happens
+//! - [`Pause`]: bounded spinning, the only place where it happens; [`Parker`]: how a thread sleeps after that
 //! - [`Shutdown`]: one signal that ends many tasks
 //! - [`now`]: the clock that every deadline given to these types is measured with
 #![forbid(unsafe_code)]
@@ -19,6 +19,7 @@ mod wakes;
 
 pub use alarm::Alarm;
 pub use lane::{Card, Ended, Fencing, Lane, Moving, TargetError};
+pub use park::Parker;
 pub use pause::{Pause, Step};
 pub use runtime::{Interest, Ready, Runtime};
 pub use seat::{Drive, Driven, Drove, Seat, TimedOut, attend, block_on, block_on_with};

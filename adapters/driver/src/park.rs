@@ -16,9 +16,10 @@ const CALLED: u8 = 1;
 /// The owner is about to sleep or sleeps: whoever calls must write to the eventfd.
 const ASLEEP: u8 = 2;
 
-/// A thread's way to be woken while it sleeps on descriptors. `wake` costs a system call only while it sleeps.
+/// A thread's way to be woken while it sleeps on descriptors, for loops that block on a future. As a waker it may be
+/// called from anywhere; a call costs a system call only while the thread sleeps.
 #[derive(Debug)]
-pub(crate) struct Parker {
+pub struct Parker {
     state: AtomicU8,
     /// `None` when the process had no descriptor left; the owner then sleeps a millisecond at a time.
     event: Option<OwnedFd>,
@@ -33,7 +34,7 @@ thread_local! {
 
 impl Parker {
     /// This thread's parker, or a new one if it is in use further up the stack.
-    pub(crate) fn take() -> Arc<Self> {
+    pub fn take() -> Arc<Self> {
         SPARE.take().unwrap_or_else(|| {
             let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
             Arc::new(Self { state: AtomicU8::new(AWAKE), event })
@@ -41,20 +42,20 @@ impl Parker {
     }
 
     /// Keeps `parker` for this thread's next [`take`](Self::take).
-    pub(crate) fn give_back(parker: Arc<Self>) {
+    pub fn give_back(parker: Arc<Self>) {
         if parker.event.is_some() {
             SPARE.set(Some(parker));
         }
     }
 
     /// Whether somebody called since the last time this was asked.
-    pub(crate) fn called(&self) -> bool {
+    pub fn called(&self) -> bool {
         self.state.swap(AWAKE, Ordering::AcqRel) == CALLED
     }
 
     /// Sleeps until somebody calls, one of `fds` is readable, or `until` has come. A call that came since the last
     /// [`called`](Self::called) keeps it from sleeping.
-    pub(crate) fn sleep(&self, fds: &[BorrowedFd<'_>], now: Instant, until: Instant) {
+    pub fn sleep(&self, fds: &[BorrowedFd<'_>], now: Instant, until: Instant) {
         if self.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return;
         }

@@ -28,6 +28,7 @@ const TABLE: &[Row] = &[
     ),
     Row("springtide-tokio", &["springtide-driver"], &["tokio"]),
     Row("springtide-smol", &["springtide-driver"], &["async-executor", "async-io"]),
+    Row("springtide-thread", &["springtide-driver"], &["rustix"]),
     // Services.
     Row("springtide-rpc", &["springtide-driver"], &["rustix", "tracing"]),
     Row("springtide-client", &["springtide-rpc"], &["heapless", "serde", "tracing"]),
@@ -51,6 +52,7 @@ const TABLE: &[Row] = &[
             "springtide-node",
             "springtide-tokio",
             "springtide-smol",
+            "springtide-thread",
             "springtide-transport-tcp",
             "springtide-transport-shm",
         ],
