@@ -58,6 +58,10 @@ impl core::error::Error for OpenError {}
 ///
 /// # Errors
 /// When a port is taken or the system has no descriptors left.
+#[cfg_attr(
+    not(any(feature = "tcp", feature = "shm")),
+    allow(unused_mut, unused_variables, reason = "there is nothing to open")
+)]
 pub fn transports(which: &Transports) -> Result<(Incarnation, Vec<Box<dyn Transport>>), OpenError> {
     let life = clock::incarnation();
     let mut opened: Vec<Box<dyn Transport>> = Vec::new();

@@ -1,6 +1,7 @@
 //! Checks on the workspace itself.
 
 mod coverage;
+mod features;
 mod layering;
 mod readme;
 mod sources;
