@@ -96,6 +96,7 @@ const TESTS_MAY_USE: &[&str] = &[
     "springtide-transport-tcp",
     "cargo_metadata",
     "criterion",
+    "embedded-io-async",
     "proptest",
     "serde_json",
 ];
