@@ -30,6 +30,7 @@ macro_rules! runtime_tests {
         mod multi {
             use super::*;
             $crate::runtime_tests!(@rules $multi);
+            $crate::runtime_tests!(@each $multi, tasks: a_task_that_blocks_its_thread_holds_up_nobody_else);
             $crate::runtime_tests!(@each $multi, life: the_last_clone_may_go_inside_a_task);
         }
     };

@@ -183,3 +183,28 @@ pub fn two_threads_may_block_at_once<R: Runtime>(make: impl Fn() -> R) {
         thread.join().expect("the second thread only waits");
     }
 }
+
+/// A task that keeps its thread, as no task should, leaves timers and other tasks to the second thread. For runtimes with
+/// two threads of their own.
+pub fn a_task_that_blocks_its_thread_holds_up_nobody_else<R: Runtime>(make: impl Fn() -> R) {
+    let runtime = make();
+    for _ in 0..20 {
+        let (blocks, done) = (Tally::default(), Tally::default());
+        let (tell, hear) = mpsc::channel();
+        let (blocked, released) = (blocks.clone(), done.clone());
+        let blocker = runtime.spawn(async move {
+            blocked.add();
+            receive(&hear, "the other thread runs a task");
+            released.add();
+        });
+        runtime.block_on(blocks.reaches(1));
+        let timer = runtime.timer(runtime.now() + Duration::from_millis(1));
+        drop(runtime.spawn(async move {
+            timer.await;
+            yield_now().await;
+            tell.send(()).expect("the blocked task listens");
+        }));
+        runtime.block_on(blocker);
+        assert_eq!(done.count(), 1);
+    }
+}
