@@ -93,7 +93,7 @@ impl Master {
 
     /// Ends a put on an extent granted ahead: its first `len` bytes become the object `key`. When the key is there
     /// already the extent stays reserved and may be used for another. Replicas on the segments `failed` were not written
-    /// and are dropped, as by [`put_end`](Self::put_end). The same publication again is accepted.
+    /// and are dropped, as by [`put_end`](Self::put_end). The same publication again is accepted, or refused, as before.
     pub fn publish(
         &mut self,
         now: Instant,
@@ -115,6 +115,8 @@ impl Master {
                 return if again { Ok(()) } else { Err(PublishError::Published) };
             }
             Phase::Writing { .. } if !reserved.key.is_empty() => return Err(PublishError::Published),
+            // The writer has been told that its extent is free again, and may be writing another value there.
+            Phase::Writing { request, .. } if request == caller.request => return Err(PublishError::Exists),
             Phase::Writing { deadline, .. } => deadline,
         };
         if len > reserved.len {
@@ -131,7 +133,12 @@ impl Master {
         if !self.shard.drop_failed(now, slot, failed) {
             return Err(PublishError::Nothing);
         }
-        self.publish_at(now, slot, (caller.tenant, key, self.hash(caller, key)), len, checksum)
+        let published =
+            self.publish_at(now, slot, (caller.tenant, key, self.hash(caller, key)), len, checksum);
+        if published == Err(PublishError::Exists) {
+            self.shard.note_request(slot, caller.request);
+        }
+        published
     }
 
     fn publish_at(

@@ -67,7 +67,7 @@ pub(crate) enum Phase {
     Writing {
         /// When it is given up.
         deadline: Instant,
-        /// Which request began it.
+        /// Which request began it; of an extent granted ahead, the last one to publish it that was refused.
         request: u64,
         /// The put begun before it, and the one after.
         links: Links,

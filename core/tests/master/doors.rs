@@ -306,6 +306,23 @@ fn extents_granted_ahead_take_any_key() {
     assert_eq!((pool.used(), pool.master.stats().writing), (2 * 4_096, 0));
 }
 
+/// Its writer may be writing another value there by then.
+#[test]
+fn a_refused_publication_that_comes_again_is_refused_again() {
+    let mut pool = Pool::new(MIB);
+    pool.put("k", 10).unwrap();
+    let (caller, now, mut started) = (pool.caller(2), pool.now, Vec::new());
+    pool.master.reserve(now, caller, 10, 1, &PutOptions::default(), &mut started).unwrap();
+    let object = started[0].object;
+    let (first, next) = (pool.caller(2), pool.caller(2));
+    let mut publish =
+        |pool: &mut Pool, caller| pool.master.publish(now, caller, object, key("k"), 10, Written::all(SUM));
+    assert_eq!(publish(&mut pool, first), Err(PublishError::Exists));
+    assert_eq!(pool.remove("k", Force::Yes), 0);
+    assert_eq!(publish(&mut pool, first), Err(PublishError::Exists));
+    assert_eq!(publish(&mut pool, next), Ok(()));
+}
+
 #[test]
 fn scans_see_each_object_once() {
     let mut pool = Pool::new(64 * MIB);

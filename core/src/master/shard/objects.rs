@@ -159,6 +159,15 @@ impl Shard {
         Ok(())
     }
 
+    /// Remembers which request the unfinished object in `slot` was the answer to last.
+    pub(in crate::master) fn note_request(&mut self, slot: u32, last: u64) {
+        if let Some(object) = self.objects.at_mut(slot)
+            && let Phase::Writing { request, .. } = &mut object.phase
+        {
+            *request = last;
+        }
+    }
+
     /// Removes the object in `slot` with all its replicas. `quiet` says whether the writer of an unfinished one may
     /// still be writing.
     pub(in crate::master) fn take_out(&mut self, now: Instant, slot: u32, why: Removed, quiet: Quiet) {
