@@ -99,6 +99,9 @@ impl Net {
     }
 }
 
+/// How far behind the first a copy comes at most, in nanoseconds: less than an answer takes.
+const BEHIND: u64 = 20_000;
+
 impl Env {
     /// A connection from `caller` to `server`.
     pub fn connect(&mut self, caller: Pid, server: Pid) -> u32 {
@@ -134,9 +137,11 @@ impl Env {
         }
         let copies = if self.happens(self.weather.repeat) { 2 } else { 1 };
         let parcel = self.net.store(number, way, bytes, copies);
+        // A copy comes close behind: no connection gives out what it gave out long ago.
+        let mut at = self.now + self.flight_time();
         for _ in 0..copies {
-            let at = self.now + self.flight_time();
             self.queue.push(at, Event::Frame(parcel));
+            at += Duration::from_nanos(1 + self.rng.below(BEHIND));
         }
     }
 
