@@ -1,5 +1,6 @@
 //! The master driven through its doors.
 
+mod cases;
 mod doors;
 mod life;
 mod model;
