@@ -453,3 +453,31 @@ fn a_round_never_takes_more_than_its_share() {
         }
     }
 }
+
+/// Case 19: a master that came back gives ids of its own: the end, the abort or the segment that somebody knows from the
+/// life before means nothing to it, and never somebody else's object.
+#[test]
+fn ids_of_the_life_before_mean_nothing_to_the_next() {
+    let life = |seed| {
+        let mut pool = Pool::seeded(seed, 16 * MIB);
+        let caller = pool.caller(2);
+        let started = pool.start(2, "k", MIB).unwrap();
+        let mut granted = Vec::new();
+        pool.master.reserve(pool.now, caller, 100, 8, &PutOptions::default(), &mut granted).unwrap();
+        (pool, started, granted)
+    };
+    for seed in 1..100 {
+        let (_, old, old_ahead) = life(seed);
+        let (mut next, started, _) = life(seed + 1);
+        assert_eq!(next.end(2, old.object), Err(EndError::Gone));
+        assert_eq!(next.abort(2, old.object, Quiet::Yes), Err(EndError::Gone));
+        for ahead in &old_ahead {
+            let caller = next.caller(2);
+            let published =
+                next.master.publish(next.now, caller, ahead.object, key("l"), 100, Written::all(SUM));
+            assert_eq!(published.unwrap_err().code().number(), -601);
+        }
+        assert!(next.master.segment(old.replicas[0].segment).is_none());
+        assert_eq!((next.exists("k"), next.end(2, started.object)), (Existence::Writing, Ok(())));
+    }
+}
