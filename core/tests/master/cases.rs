@@ -426,6 +426,34 @@ impl<T> OrLen for Result<T, PutError> {
     }
 }
 
+/// Case 40: one copy's segment leaves the pool while the other's write fails: the put is no success.
+#[test]
+fn a_put_of_which_no_copy_is_left_fails() {
+    for swept in [false, true] {
+        let mut pool = Pool::new(16 * MIB);
+        pool.master.register(pool.now, Incarnation(4), &member("other")).unwrap();
+        let gone = pool.mount(4, "memory", 16 * MIB);
+        let two = PutOptions { replicas: 2, ..PutOptions::default() };
+        let started = pool.start_with(2, "k", MIB, &two).unwrap();
+        let bad = started.replicas.iter().map(|to| to.segment).find(|&segment| segment != gone).unwrap();
+        pool.master.leave(pool.now, Incarnation(4));
+        if swept {
+            pool.run();
+        }
+        let caller = pool.caller(2);
+        for failed in [&[bad][..], &[bad, gone], &[gone, bad], &[bad, bad]] {
+            let written = Written { checksum: SUM, failed };
+            let ended = pool.master.put_end(pool.now, caller, started.object, written);
+            assert_eq!(ended, Err(EndError::Nothing), "{failed:?}, swept: {swept}");
+        }
+        assert_eq!(pool.exists("k"), Existence::Writing);
+        assert_eq!(pool.abort(2, started.object, Quiet::Unknown), Ok(()));
+        pool.run();
+        pool.report(1);
+        assert_eq!((pool.exists("k"), pool.used()), (Existence::Absent, 0));
+    }
+}
+
 /// Cases 13 and 16: whatever part of the values is leased, a round never takes more than its share.
 #[test]
 fn a_round_never_takes_more_than_its_share() {

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::super::{EndError, PublishError, Quiet};
-use super::Shard;
+use super::{SeatState, Shard};
 use crate::checksum::{BLOCK, Checksum, stored_len};
 use crate::evict::{Policy, Removed};
 use crate::id::{MemberId, ObjectId, SegmentId, TenantId};
@@ -104,12 +104,18 @@ impl Shard {
         let Phase::Writing { deadline, .. } = object.phase else { return false };
         let seats: heapless::Vec<u32, MAX_REPLICAS> =
             failed.iter().take(MAX_REPLICAS).filter_map(|&segment| self.seats.of(segment)).collect();
-        let gone = |replica: &Replica| seats.contains(&replica.seat);
-        if self.replicas.of(object).all(|(_, replica)| gone(replica)) {
+        let unwritten = |replica: &Replica| seats.contains(&replica.seat);
+        // A replica whose segment left the pool and is not swept yet is none that could be read.
+        let lost = |replica: &Replica| self.seats.at(replica.seat).state == SeatState::Gone;
+        if self.replicas.of(object).all(|(_, replica)| unwritten(replica) || lost(replica)) {
             return false;
         }
-        let numbers: heapless::Vec<u32, MAX_REPLICAS> =
-            self.replicas.of(object).filter(|(_, replica)| gone(replica)).map(|(number, _)| number).collect();
+        let numbers: heapless::Vec<u32, MAX_REPLICAS> = self
+            .replicas
+            .of(object)
+            .filter(|(_, replica)| unwritten(replica))
+            .map(|(number, _)| number)
+            .collect();
         for number in numbers {
             self.detach(number);
             self.release(now, number, Instant::ORIGIN, Some(deadline - self.times.discard));
