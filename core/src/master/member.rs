@@ -8,13 +8,15 @@ use super::{
 use crate::id::{Incarnation, MemberId, SegmentId};
 use crate::key::MAX_NAME;
 use crate::members::{ClientStatus, Fences, Mode};
+use crate::ticket::TicketKey;
 use crate::time::Instant;
 
 /// How many heartbeats a member has missed when a newcomer may have its address.
 const MISSED: u32 = 3;
 
 impl Master {
-    /// Takes a member in (S0A-034, S0B-121). An incarnation that is known is refused, also while it is silent.
+    /// Takes a member in (S0A-034, S0B-121). An incarnation that is known is refused, also while it is silent; but one
+    /// that repeats itself word for word and lends nothing yet did not hear the answer, and gets it again.
     ///
     /// No two live members serve at one address. A newcomer at the address of one that missed three heartbeats takes its
     /// place: a port is bound by one process, so that one's is gone. Were it alive, it would lose its objects and no
@@ -29,8 +31,8 @@ impl Master {
         if member.mode != Mode::Pool {
             return Err(RegisterError::Mode);
         }
-        if self.control.members.id_of(incarnation).is_some() {
-            return Err(RegisterError::Known);
+        if let Some(id) = self.control.members.id_of(incarnation) {
+            return self.registered_again(now, id, member).ok_or(RegisterError::Known);
         }
         if !(1..=MAX_NAME).contains(&member.name.len()) || member.address.len() > MAX_NAME {
             return Err(RegisterError::Name);
@@ -50,12 +52,32 @@ impl Master {
         let id = self.control.members.add(now, incarnation, member);
         self.control.tell(Next::Status { member: id, incarnation, status: ClientStatus::Healthy });
         self.settle(now);
-        Ok(Registered {
-            id,
-            ticket_key: member.key,
-            heartbeat: self.config.heartbeat,
-            ttl: self.config.client_ttl,
-        })
+        Ok(self.registered(id, member.key))
+    }
+
+    fn registered(&self, id: MemberId, ticket_key: TicketKey) -> Registered {
+        Registered { id, ticket_key, heartbeat: self.config.heartbeat, ttl: self.config.client_ttl }
+    }
+
+    /// The answer to a registration whose first answer was lost: otherwise its member, who never heard its key, could
+    /// not come in before it was dropped.
+    fn registered_again(&mut self, now: Instant, id: MemberId, member: &Member<'_>) -> Option<Registered> {
+        let record = self.control.members.get(id)?;
+        let said = (&*record.name, &*record.address, record.fences);
+        if said != (member.name, member.address, member.fences) || !record.segments.is_empty() {
+            return None;
+        }
+        let key = record.key;
+        self.seen(now, id);
+        self.settle(now);
+        Some(self.registered(id, key))
+    }
+
+    /// Notes a sign of life of a member.
+    fn seen(&mut self, now: Instant, member: MemberId) {
+        if let Some(change) = self.control.members.beat(now, member) {
+            self.control.apply(now, change);
+        }
     }
 
     /// Notes that a member is alive, and the duties that it reports done (S0A-035, S0B-122). Numbers that are not
@@ -70,9 +92,7 @@ impl Master {
         let Some(member) = self.control.members.id_of(incarnation) else {
             return Beat { status: ClientStatus::Undefined };
         };
-        if let Some(change) = self.control.members.beat(now, member) {
-            self.control.apply(now, change);
-        }
+        self.seen(now, member);
         for number in fenced {
             self.control.fenced(member, number);
         }
@@ -107,7 +127,7 @@ impl Master {
     }
 
     /// Takes a segment into the pool (S0A-049, S0B-036). The same name and length again gives the same id (S0A-043,
-    /// S0B-128). O(segments).
+    /// S0B-128). It is a sign of life: an owner of many segments need not stop to send heartbeats. O(segments).
     pub fn mount(
         &mut self,
         now: Instant,
@@ -129,6 +149,7 @@ impl Master {
         let fences = self.control.members.get(member).map_or(Fences::Time, |record| record.fences);
         let held = if fences == Fences::Time { self.config.put_release } else { Duration::ZERO };
         let id = self.control.mount(member, segment, now + held.max(self.config.lease))?;
+        self.seen(now, member);
         self.settle(now);
         Ok(id)
     }

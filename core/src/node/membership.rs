@@ -111,6 +111,8 @@ enum State {
     Outside,
     /// Registered; the segments from this place on are still to be mounted.
     Mounting(usize),
+    /// As `Mounting`, but counted as silent meanwhile: a heartbeat comes first.
+    Silent(usize),
     /// All is told; heartbeats.
     Inside,
 }
@@ -141,7 +143,7 @@ impl Membership {
         match self.state {
             State::Outside => Next::Register,
             State::Mounting(place) => Next::Mount(place),
-            State::Inside => Next::Heartbeat,
+            State::Silent(_) | State::Inside => Next::Heartbeat,
         }
     }
 
@@ -188,6 +190,10 @@ impl Membership {
                 self.mount_from(place + 1);
             }
             (Err(CallError::Refused(Code::CLIENT_NOT_FOUND)), _) => self.outside(now),
+            (Err(CallError::Refused(Code::CLIENT_UNHEALTHY)), _) => {
+                self.state = State::Silent(place);
+                self.failed(now);
+            }
             _ => self.failed(now),
         }
     }
@@ -215,6 +221,10 @@ impl Membership {
                 self.succeeded(now);
                 self.due = now + self.beat_every;
                 duties.for_each(|duty| self.fence(duty));
+                if let State::Silent(place) = self.state {
+                    self.mount_from(place);
+                    self.due = now;
+                }
                 if !self.fenced.is_empty() {
                     self.due = now;
                 }
@@ -359,6 +369,30 @@ mod tests {
         assert_eq!(member.next(NOW + Duration::from_secs(1)), Next::Heartbeat);
         beat(&mut member, ClientStatus::Undefined, &[]);
         assert_eq!((member.effect(), member.next(NOW)), (None, Next::Register));
+    }
+
+    /// Case 21: whoever was silent too long between two mounts says that it is alive before it goes on.
+    #[test]
+    fn a_member_that_counts_as_silent_beats_and_mounts_on() {
+        let mut member = member(2);
+        member.handle_registered(NOW, registered());
+        member.handle_mounted(NOW, 0, Ok(id(0)));
+        member.handle_mounted(NOW, 1, Err(CallError::Refused(Code::CLIENT_UNHEALTHY)));
+        let Next::Wait(soon) = member.next(NOW) else { panic!("no back-off") };
+        assert!(soon.since(NOW) <= Config::default().retry);
+        assert_eq!((member.next(soon), member.is_inside()), (Next::Heartbeat, false));
+        member.handle_beat(soon, Err(CallError::NoAnswer), core::iter::empty());
+        let Next::Wait(soon) = member.next(soon) else { panic!("no back-off") };
+        member.handle_beat(soon, Ok(ClientStatus::Healthy), core::iter::empty());
+        assert_eq!(member.next(soon), Next::Mount(1));
+        member.handle_mounted(soon, 1, Ok(id(1)));
+        assert!(member.is_inside());
+        // Dropped before it came to that: everything again.
+        let mut late = self::member(1);
+        late.handle_registered(NOW, registered());
+        late.handle_mounted(NOW, 0, Err(CallError::Refused(Code::CLIENT_UNHEALTHY)));
+        beat(&mut late, ClientStatus::Undefined, &[]);
+        assert_eq!(late.next(NOW), Next::Register);
     }
 
     #[test]

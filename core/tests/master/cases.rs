@@ -1,15 +1,18 @@
 //! Public failures of systems like this one, with their own numbers (`tests/CASES.md`).
 
-use crate::pool::{MIB, Pool, SUM, key, member};
 use core::time::Duration;
+
 use springtide_core::evict::Kind;
 use springtide_core::id::{Incarnation, SegmentId};
 use springtide_core::master::{
     Config, EndError, Existence, Force, GetError, MILLION, Member, Pin, Probe, PutError, PutOptions, Quiet,
     Written,
 };
+use springtide_core::members::ClientStatus;
 use springtide_core::rng::Rng;
 use springtide_core::time::Instant;
+
+use crate::pool::{MIB, Pool, SUM, key, member};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// The first of many clients.
@@ -246,6 +249,58 @@ fn removals_of_many_say_what_became_of_each() {
     }
     pool.pass(10);
     assert_eq!((pool.remove("k4", Force::No), pool.used()), (0, 0));
+}
+
+/// Case 21 b: mounting is a sign of life, so that the first heartbeat may come a whole TTL later.
+#[test]
+fn a_mount_starts_the_owners_clock() {
+    let config = Config::with_client_ttl(SECOND * 2);
+    let mut pool = Pool::with(config, 0);
+    let almost = Duration::from_millis(1_900);
+    pool.silence(almost);
+    let segment = pool.mount(1, "memory", 16 * MIB);
+    pool.silence(almost);
+    assert_eq!(pool.master.status(Incarnation(1)), ClientStatus::Healthy);
+    assert!(pool.master.segment(segment).is_some());
+    // Mounting it again is one, too, and counts the capacity once.
+    assert_eq!(pool.mount(1, "memory", 16 * MIB), segment);
+    pool.silence(almost);
+    assert_eq!(pool.master.status(Incarnation(1)), ClientStatus::Healthy);
+    assert_eq!((pool.master.stats().capacity, pool.master.stats().segments), (16 * MIB, 1));
+    pool.silence(Duration::from_millis(100));
+    assert_eq!(pool.master.status(Incarnation(1)), ClientStatus::Disconnected);
+}
+
+/// Cases 21 and 31: an answer that was lost is given again; somebody else under the same life is refused.
+#[test]
+fn a_registration_whose_answer_was_lost_may_be_repeated() {
+    let mut pool = Pool::new(0);
+    let node = Member { address: "node-a:17813", ..member("node-a") };
+    let register =
+        |pool: &mut Pool, life, node: &Member<'_>| pool.master.register(pool.now, Incarnation(life), node);
+    let first = register(&mut pool, 9, &node).unwrap();
+    pool.silence(SECOND);
+    let again = register(&mut pool, 9, &node).unwrap();
+    assert_eq!((again.id, again.ticket_key), (first.id, first.ticket_key));
+    assert_eq!(pool.master.stats().members, 4);
+    let other = [
+        (9, Member { name: "node-b", ..node }),
+        (9, Member { address: "node-a:1", ..node }),
+        (8, node),
+        (8, Member { name: "node-b", ..node }),
+    ];
+    for (life, member) in other {
+        let refused = register(&mut pool, life, &member).unwrap_err();
+        assert_eq!(refused.code().number(), -104, "{life} {refused}");
+    }
+    // Once it lends memory it has heard the answer: whoever comes now has lost its way.
+    pool.mount(9, "memory", MIB);
+    assert_eq!(register(&mut pool, 9, &node).unwrap_err().code().number(), -104);
+    // Killed and started again, it takes the place of its earlier life when that is silent.
+    pool.silence(SECOND * 10);
+    assert!(register(&mut pool, 10, &node).is_ok());
+    let stats = pool.master.stats();
+    assert_eq!((stats.active_members, stats.segments, stats.capacity), (1, 0, 0));
 }
 
 /// Case 22: whoever dies, comes back or gives up, and in whatever order, no figure leaves its bounds.
