@@ -562,3 +562,24 @@ fn peers_that_hang_use_up_neither_ops_nor_batches() {
     end(&mut engine, at(0), last.1, &ops, Status::Done);
     assert_eq!(ended(&mut engine, at(0)), [(good, Outcome::Done)]);
 }
+
+/// Case 29: the peer lives again with other memory, so that its last way is taken away: what waits for it fails now, and
+/// what comes later at once, instead of waiting for its deadline.
+#[test]
+fn work_for_a_target_without_a_way_fails_at_once() {
+    let (mut engine, target, paths) = rig(Config::default(), 2);
+    paths.iter().for_each(|path| engine.handle_path(at(1), *path, PathState::Down));
+    let waiting = engine.submit(at(1), &[read(target, 0, 100), write(target, 0, 100)], at(30_000)).unwrap();
+    assert!(engine.detach(target, paths[0]).is_some());
+    assert_eq!(ended(&mut engine, at(2)), []);
+    assert!(engine.detach(target, paths[1]).is_some());
+    assert_eq!(ended(&mut engine, at(2)), [(waiting, failed(Failure::Unreachable, Quiet::Yes))]);
+    let late = engine.submit(at(3), &[read(target, 0, 100)], at(30_000)).unwrap();
+    assert_eq!(ended(&mut engine, at(3)), [(late, failed(Failure::Unreachable, Quiet::Yes))]);
+    // A way that comes later is used.
+    let path = engine.add_path(at(4), SHAPE);
+    engine.attach(target, path).unwrap();
+    engine.submit(at(4), &[read(target, 0, 100)], at(30_000)).unwrap();
+    engine.handle_path(at(5), path, PathState::Up);
+    assert_eq!(take(&mut engine, at(5), path, 9).len(), 1);
+}

@@ -75,7 +75,8 @@ impl Engine {
         Some(remote)
     }
 
-    /// Ends [`attach`](Self::attach): no more ops go that way. Gives back the id to forget.
+    /// Ends [`attach`](Self::attach): no more ops go that way. Gives back the id to forget. What waits for a target
+    /// that has no way left fails with [`Failure::Unreachable`]: nobody would ever take it up.
     pub fn detach(&mut self, target: TargetId, path: PathId) -> Option<RemoteId> {
         let known = self.topology.targets.get_mut(target)?;
         let link = known.links.remove(known.link(path)?);
@@ -83,6 +84,9 @@ impl Engine {
         if let Some(path) = self.topology.paths.get_mut(path) {
             path.targets.retain(|other| *other != target);
             path.ready.retain(|other| *other != target);
+        }
+        if self.is_hopeless(target) {
+            self.fail_target(target, Failure::Unreachable);
         }
         Some(link.remote)
     }
@@ -99,12 +103,12 @@ impl Engine {
         targets.iter().filter_map(move |target| Some((*target, self.remote(*target, path)?)))
     }
 
-    /// Whether every path to `target` has failed to open as often as is tried.
+    /// Whether every path to `target` has failed to open as often as is tried, or it has none.
     pub(super) fn is_hopeless(&self, target: TargetId) -> bool {
         let Some(target) = self.topology.targets.get(target) else { return true };
         let hopeless =
             |path| self.topology.paths.get(path).is_none_or(|known: &Path| known.is_hopeless(&self.config));
-        !target.links.is_empty() && target.links.iter().all(|link| hopeless(link.path))
+        target.links.iter().all(|link| hopeless(link.path))
     }
 
     /// Puts a flow into its target's ring, and tells the target's paths.

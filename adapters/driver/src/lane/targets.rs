@@ -160,9 +160,10 @@ impl Lane {
             let remote = path.remotes[index];
             let Some(known) = self.ways.remotes.get(remote) else { continue };
             if let Err(error) = transport.import(id, remote, &known.description) {
-                // The peer lives again, with other memory: this way to the target is no more.
+                // The peer is gone, or lives again with other memory: this way to the target is no more.
                 tracing::debug!(%error, "a peer's memory is not there any more");
                 self.engine.detach(known.target, id);
+                path.remotes.swap_remove(index);
             }
         }
     }
