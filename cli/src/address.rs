@@ -115,7 +115,7 @@ impl Http {
     }
 }
 
-/// Reads the host that peers are told: a name or an IP address of one machine, without a port.
+/// Reads the host that peers are told: a name or an IP address of one machine, without a port and without a zone.
 pub fn advertised(text: &str) -> Result<String, String> {
     let host = HostPort::parse(text, 0).map_err(|error| error.to_string())?;
     if host.port != 0 {
@@ -126,6 +126,12 @@ pub fn advertised(text: &str) -> Result<String, String> {
     if host.reach() == Reach::Any {
         return Err(format!(
             "{text:?} stands for every address of a machine; advertise one that peers can reach"
+        ));
+    }
+    if host.host.contains('%') {
+        return Err(format!(
+            "{text:?} has a zone, which names an interface of this machine and none of its peers; advertise \
+             an address without one"
         ));
     }
     Ok(host.host.to_owned())
@@ -156,7 +162,7 @@ mod tests {
     #[test]
     fn only_reachable_hosts_are_advertised() {
         assert_eq!(advertised("2001:db8::1"), Ok("2001:db8::1".to_owned()));
-        for text in ["0.0.0.0", "::", "node-a:7000", ""] {
+        for text in ["0.0.0.0", "::", "::ffff:0.0.0.0", "fe80::1%eth0", "[fe80::1%eth0]", "node-a:7000", ""] {
             assert!(advertised(text).unwrap_err().contains(&format!("{text:?}")), "{text}");
         }
     }

@@ -10,7 +10,7 @@
 //! More than one colon outside brackets means IPv6 without a port; there is no guessing at its last group.
 
 use core::fmt;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::error::Code;
 
@@ -75,13 +75,20 @@ impl<'a> HostPort<'a> {
 
     /// Whom this address can be seen by. A name counts as [`Reach::Network`], except `localhost`.
     pub fn reach(&self) -> Reach {
-        match self.ip() {
+        match self.ip().map(|ip| ip.to_canonical()) {
             Some(ip) if ip.is_unspecified() => Reach::Any,
-            Some(ip) if ip.to_canonical().is_loopback() => Reach::Loopback,
+            Some(ip) if ip.is_loopback() => Reach::Loopback,
             None if self.host.eq_ignore_ascii_case("localhost") => Reach::Loopback,
             _ => Reach::Network,
         }
     }
+}
+
+/// Whether peers can use an address that this machine listens on as it is. Not if it stands for every address of a
+/// machine, nor if it has a zone: that is a number which only this machine gave to one of its interfaces.
+pub fn usable_by_peers(listening: SocketAddr) -> bool {
+    let zone = matches!(listening, SocketAddr::V6(listening) if listening.scope_id() != 0);
+    !zone && !listening.ip().to_canonical().is_unspecified()
 }
 
 fn split(input: &str, default_port: u16) -> Result<HostPort<'_>, Fault> {
@@ -269,6 +276,7 @@ mod tests {
         let table = [
             ("0.0.0.0", Reach::Any),
             ("[::]:1", Reach::Any),
+            ("::ffff:0.0.0.0", Reach::Any),
             ("127.1.2.3", Reach::Loopback),
             ("::1", Reach::Loopback),
             ("::ffff:127.0.0.1", Reach::Loopback),
@@ -280,6 +288,13 @@ mod tests {
         for (input, reach) in table {
             assert_eq!(HostPort::parse(input, 0).unwrap().reach(), reach, "{input}");
         }
+    }
+
+    #[test]
+    fn peers_cannot_use_every_address() {
+        let usable = |text: &str| usable_by_peers(text.parse().unwrap());
+        assert!(["192.0.2.7:1", "127.0.0.1:0", "[::1]:7", "[2001:db8::1]:7"].into_iter().all(usable));
+        assert!(!["0.0.0.0:7", "[::]:7", "[::ffff:0.0.0.0]:7", "[fe80::1%2]:7"].into_iter().any(usable));
     }
 
     fn host() -> impl Strategy<Value = String> {

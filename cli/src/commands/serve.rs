@@ -7,6 +7,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use springtide::admin::{Server as Http, Source};
+use springtide::core::address::usable_by_peers;
 use springtide::core::evict::Kind;
 use springtide::{
     CoordError, Master, MasterConfig, MasterError, MasterRules, Node, NodeConfig, NodeError, Runtime,
@@ -51,7 +52,7 @@ pub fn node(args: &args::Node) -> Result<(), Failure> {
     }
     let listen = one(&args.listen)?;
     warn(&args.listen);
-    if listen.ip().is_unspecified() && args.advertise.is_none() {
+    if args.advertise.is_none() && !usable_by_peers(listen) {
         let why = format_args!("listening on {} tells peers no address", args.listen);
         return Err(Failure::usage(why).advise("give --advertise HOST"));
     }

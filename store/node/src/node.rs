@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use springtide_client::Greeting;
 use springtide_client::member::{self, Identity, Lent, Shared};
+use springtide_core::address::usable_by_peers;
 use springtide_core::id::Incarnation;
 use springtide_core::node::Membership;
 use springtide_core::range::GRANULE;
@@ -168,7 +169,7 @@ fn advertised(bound: SocketAddr, host: Option<&str>) -> Result<String, StartErro
             Ok(format!("[{host}]:{}", bound.port()))
         }
         Some(host) => Ok(format!("{host}:{}", bound.port())),
-        None if bound.ip().is_unspecified() => Err(StartError::Advertise(bound)),
+        None if !usable_by_peers(bound) => Err(StartError::Advertise(bound)),
         None => Ok(bound.to_string()),
     }
 }
@@ -183,7 +184,9 @@ mod tests {
         assert_eq!(advertised(bound("127.0.0.1:7"), None).unwrap(), "127.0.0.1:7");
         assert_eq!(advertised(bound("0.0.0.0:7"), Some("node-a")).unwrap(), "node-a:7");
         assert_eq!(advertised(bound("[::]:7"), Some("2001:db8::1")).unwrap(), "[2001:db8::1]:7");
-        assert!(matches!(advertised(bound("0.0.0.0:7"), None), Err(StartError::Advertise(_))));
-        assert!(matches!(advertised(bound("[::]:7"), None), Err(StartError::Advertise(_))));
+        for nobody in ["0.0.0.0:7", "[::]:7", "[::ffff:0.0.0.0]:7", "[fe80::1%2]:7"] {
+            assert!(matches!(advertised(bound(nobody), None), Err(StartError::Advertise(_))), "{nobody}");
+            assert_eq!(advertised(bound(nobody), Some("node-a")).unwrap(), "node-a:7");
+        }
     }
 }
