@@ -245,6 +245,9 @@ fn regex(pattern: &OsString) -> Result<Selection, Failure> {
             .advise("leave --regex out to name keys as they are")
     };
     let text = pattern.to_str().ok_or_else(|| unusable(&"it is not UTF-8"))?;
+    if text.is_empty() {
+        return Err(unusable(&"it is empty and would match every key; write '*' without --regex for all"));
+    }
     match regex::bytes::Regex::new(text) {
         Ok(_) => Ok(Selection::Regex(text.to_owned())),
         // The last line says what is wrong; those before it draw an arrow.

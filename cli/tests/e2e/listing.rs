@@ -73,7 +73,7 @@ fn a_bad_expression_is_refused_and_removes_nothing() {
     let pool = Pool::new(&["1MiB"]);
     let caller = pool.caller();
     fill(&caller, &["a", "b["]);
-    for bad in ["[", "(", "a{99999999}", "(?<!a)b"] {
+    for bad in ["[", "(", "a{99999999}", "(?<!a)b", ""] {
         for command in ["ls", "rm"] {
             pool.run(&[command, "--regex", bad])
                 .failed(2, &[bad, "is no regular expression", "leave --regex out"]);

@@ -23,6 +23,9 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Most bytes that a compiled pattern takes; what is larger is refused.
 const MAX_REGEX: usize = 1 << 20;
 
+/// What is said of an empty expression.
+const EMPTY: &str = "the regex is empty and would match every key; ask for all keys instead";
+
 /// A pattern, ready to use.
 enum Matcher<'a> {
     All,
@@ -35,6 +38,8 @@ impl<'a> Matcher<'a> {
         Ok(match pattern {
             Pattern::All => Self::All,
             Pattern::Prefix(prefix) => Self::Prefix(prefix),
+            // It would match every key: likelier a variable that was not set than a wish to remove all there is.
+            Pattern::Regex("") => return Err(regex::Error::Syntax(EMPTY.to_owned())),
             Pattern::Regex(text) => {
                 Self::Regex(RegexBuilder::new(text).size_limit(MAX_REGEX).dfa_size_limit(MAX_REGEX).build()?)
             }
