@@ -57,15 +57,32 @@ impl Control {
         }
     }
 
-    /// Grants `count` extents for one object, best effort.
+    /// Grants `count` extents for one object, best effort; in the segments of `avoid` only if there is no room elsewhere.
     pub(super) fn place(
         &mut self,
         len: u64,
-        count: u32,
-        preferred: &[SegmentId],
+        (count, preferred): (u32, &[SegmentId]),
+        avoid: &[SegmentId],
         out: &mut Grants,
     ) -> Result<(), NoSpace> {
-        self.space.place(&mut self.rng, self.strategy, len, count as usize, preferred, &[], out)
+        let Self { space, rng, strategy, .. } = self;
+        let mut place = |avoid| space.place(rng, *strategy, len, count as usize, preferred, avoid, out);
+        if !avoid.is_empty() && place(avoid).is_ok() {
+            return Ok(());
+        }
+        place(&[])
+    }
+
+    /// Notes that `writer` could not write to these segments; until then its puts go elsewhere if they can.
+    pub(super) fn shun(
+        &mut self,
+        writer: MemberId,
+        segments: impl Iterator<Item = SegmentId>,
+        until: Instant,
+    ) {
+        if let Some(record) = self.members.get_mut(writer) {
+            segments.for_each(|segment| record.shunned.note(segment, until));
+        }
     }
 
     /// A ticket for `grant`, with the key of its owner.

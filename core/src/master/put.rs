@@ -5,7 +5,7 @@ use super::shard::Begin;
 use super::{EndError, Master, Pin, Placement, PutError, PutOptions, Quiet, Started, Sums, Written};
 use crate::checksum::stored_len;
 use crate::evict::Removed;
-use crate::id::{Caller, MemberId, ObjectId};
+use crate::id::{Caller, MemberId, ObjectId, SegmentId};
 use crate::key::{Key, MAX_NAME};
 use crate::object::Phase;
 use crate::place::Grants;
@@ -41,7 +41,7 @@ impl Master {
         if let Some(slot) = self.shard.occupied(now, caller.tenant, key, hash) {
             return self.repeat(slot, terms.writer, caller.request);
         }
-        let grants = self.room(now, terms.stored, options, Evict::IfNeeded)?;
+        let grants = self.room(now, &terms, options, Evict::IfNeeded)?;
         let Terms { writer, pin, group, .. } = terms;
         let (tenant, request) = (caller.tenant, caller.request);
         let begin = Begin { key: Some(key), hash, tenant, len, writer, request, pin, group };
@@ -77,6 +77,7 @@ impl Master {
             }
             Phase::Writing { .. } if !self.shard.has_room(slot, object.len, checksum) => Err(EndError::Sums),
             Phase::Writing { .. } => {
+                self.shun(now, writer, failed.iter().copied());
                 if !self.shard.drop_failed(now, slot, failed) {
                     return Err(EndError::Nothing);
                 }
@@ -99,8 +100,15 @@ impl Master {
         let now = self.clock.observe(now);
         let writer = self.member_id(caller).ok_or(EndError::Owner)?;
         let slot = self.shard.own(object, writer)?;
-        if self.shard.object(slot).is_some_and(|(_, object)| object.is_complete()) {
+        let Some((_, begun)) = self.shard.object(slot) else { return Err(EndError::Gone) };
+        if begun.is_complete() {
             return Err(EndError::Ended);
+        }
+        // What was granted ahead and is given back unused says nothing.
+        if (!begun.key.is_empty() || quiet == Quiet::Unknown)
+            && let Some(grants) = self.shard.grants(object)
+        {
+            self.shun(now, writer, grants.iter().map(|grant| grant.segment));
         }
         self.shard.take_out(now, slot, Removed::Dropped, quiet);
         self.settle(now);
@@ -182,18 +190,26 @@ impl Master {
         Ok(Started { object, replicas, ttl: self.config.put_discard })
     }
 
+    /// Notes where a writer's writes failed: for as long as a dead owner may pass for a healthy one.
+    pub(super) fn shun(&mut self, now: Instant, writer: MemberId, segments: impl Iterator<Item = SegmentId>) {
+        self.control.shun(writer, segments, now + self.config.client_ttl);
+    }
+
     /// Extents for one object, with evictions if need be.
     pub(super) fn room(
         &mut self,
         now: Instant,
-        stored: u64,
+        terms: &Terms,
         options: &PutOptions<'_>,
         evict: Evict,
     ) -> Result<Grants, PutError> {
-        let mut grants = Grants::new();
+        let (mut grants, stored) = (Grants::new(), terms.stored);
+        let writer = self.control.members.get(terms.writer);
+        let avoid = writer.map(|record| record.shunned.at(now)).unwrap_or_default();
+        let wanted = (options.replicas, options.preferred);
         match evict {
-            Evict::IfNeeded => self.place_or_evict(now, stored, options, &mut grants)?,
-            Evict::No => self.control.place(stored, options.replicas, options.preferred, &mut grants)?,
+            Evict::IfNeeded => self.place_or_evict(now, stored, wanted, &avoid, &mut grants)?,
+            Evict::No => self.control.place(stored, wanted, &avoid, &mut grants)?,
         }
         self.watch();
         Ok(grants)

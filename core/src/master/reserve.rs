@@ -64,7 +64,7 @@ impl Master {
         (terms, evict): (&Terms, Evict),
         options: &PutOptions<'_>,
     ) -> Result<Started, PutError> {
-        let grants = self.room(now, terms.stored, options, evict)?;
+        let grants = self.room(now, terms, options, evict)?;
         let &Terms { writer, pin, group, .. } = terms;
         let (tenant, request) = (caller.tenant, caller.request);
         let begin = Begin { key: None, hash: 0, tenant, len, writer, request, pin, group };
@@ -130,6 +130,7 @@ impl Master {
             self.settle(now);
             return Err(PublishError::Gone);
         }
+        self.shun(now, writer, failed.iter().copied());
         if !self.shard.drop_failed(now, slot, failed) {
             return Err(PublishError::Nothing);
         }

@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use super::shard::{Softly, Spared};
-use super::{MILLION, Master, PutError, PutOptions, SoftPinned};
+use super::{MILLION, Master, PutError, SoftPinned};
+use crate::id::SegmentId;
 use crate::place::Grants;
 use crate::space::NoSpace;
 use crate::time::Instant;
@@ -47,17 +48,18 @@ impl Default for Round {
 }
 
 impl Master {
-    /// Grants what `options` ask for; evicts a bounded number of objects if there is no hole.
+    /// Grants as many extents as are wanted, in preferred segments first; evicts a bounded number of objects if there is no hole.
     pub(super) fn place_or_evict(
         &mut self,
         now: Instant,
         stored: u64,
-        options: &PutOptions<'_>,
+        wanted: (u32, &[SegmentId]),
+        avoid: &[SegmentId],
         grants: &mut Grants,
     ) -> Result<(), PutError> {
         let (mut batch, mut spared) = (1, Spared::default());
         loop {
-            let error = match self.control.place(stored, options.replicas, options.preferred, grants) {
+            let error = match self.control.place(stored, wanted, avoid, grants) {
                 Ok(()) => return Ok(()),
                 Err(error) => error,
             };

@@ -1,6 +1,7 @@
 //! Clients and their segments: register, heartbeat, healthy, disconnected, crashed.
 
 mod ask;
+mod shunned;
 mod table;
 
 use core::fmt;

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::shunned::Shunned;
 use super::{ClientStatus, Duty, Fences, Member};
 use crate::id::{Incarnation, MemberId, ObjectId, SegmentId};
 use crate::slab::Slab;
@@ -38,6 +39,8 @@ pub(crate) struct Record {
     pub(crate) duties: BTreeMap<u64, Duty>,
     /// Its last reservation: the request, and what was granted. A repeated request gets the same again.
     pub(crate) reserved: (u64, Vec<ObjectId>),
+    /// Where its writes failed lately.
+    pub(crate) shunned: Shunned,
 }
 
 /// A member's health changed.
@@ -66,6 +69,7 @@ impl Members {
             segments: Vec::new(),
             duties: BTreeMap::new(),
             reserved: (0, Vec::new()),
+            shunned: Shunned::default(),
         });
         self.ids.insert(incarnation, id);
         self.due = self.due.min(now + self.ttl);

@@ -564,3 +564,64 @@ fn ids_of_the_life_before_mean_nothing_to_the_next() {
         assert_eq!((next.exists("k"), next.end(2, started.object)), (Existence::Writing, Ok(())));
     }
 }
+
+/// Case 29: a writer that could not write to a node's memory is given other memory next, long before the node counts as
+/// silent; when there is none it gets the same again, and others are not concerned.
+#[test]
+fn a_put_that_failed_on_a_node_goes_elsewhere_next() {
+    for seed in 0..20 {
+        let mut pool = Pool::seeded(seed, 16 * MIB);
+        pool.master.register(pool.now, Incarnation(4), &member("other")).unwrap();
+        let dead = pool.mount(4, "memory", 16 * MIB);
+        let on = [dead];
+        let there = PutOptions { preferred: &on, ..PutOptions::default() };
+        let first = pool.start_with(2, "k", MIB, &there).unwrap();
+        assert_eq!(first.replicas[0].segment, dead);
+        let quiet = if seed % 2 == 0 { Quiet::Yes } else { Quiet::Unknown };
+        assert_eq!(pool.abort(2, first.object, quiet), Ok(()));
+        for n in 0..14 {
+            let started = pool.start_with(2, &format!("k{n}"), MIB, &there).unwrap();
+            assert!(started.replicas[0].segment != dead, "seed {seed}: {n}");
+            assert_eq!(pool.end(2, started.object), Ok(()));
+        }
+        // The other node is full: better there than nowhere. Nothing was given up for it.
+        let full = pool.start(2, "full", MIB).and_then(|_| pool.start(2, "fuller", MIB)).unwrap();
+        assert_eq!((full.replicas[0].segment, pool.master.stats().totals.evicted), (dead, 0));
+        let other = pool.start_with(3, "other", MIB, &there).unwrap();
+        assert_eq!(other.replicas[0].segment, dead);
+        // Extents granted ahead and given back unused say nothing; and after a while all is forgotten.
+        pool.silence(SECOND * 10);
+        for life in [1, 2, 3, 4] {
+            pool.master.heartbeat(pool.now, Incarnation(life), [].into_iter());
+        }
+        assert_eq!(pool.start_with(2, "later", MIB, &there).unwrap().replicas[0].segment, dead);
+        let (caller, mut granted) = (pool.caller(2), Vec::new());
+        pool.master.reserve(pool.now, caller, 4_096, 3, &there, &mut granted).unwrap();
+        for extent in &granted {
+            assert_eq!(extent.replicas[0].segment, dead);
+            assert_eq!(pool.abort(2, extent.object, Quiet::Yes), Ok(()));
+        }
+        assert_eq!(pool.start_with(2, "last", 100, &there).unwrap().replicas[0].segment, dead);
+    }
+}
+
+/// Case 29: of two copies one fails; the next put has both elsewhere.
+#[test]
+fn a_copy_that_failed_is_not_tried_there_again() {
+    let mut pool = Pool::new(16 * MIB);
+    for n in [4, 5] {
+        pool.master.register(pool.now, Incarnation(n), &member("other")).unwrap();
+        pool.mount(n, "memory", 16 * MIB);
+    }
+    let two = PutOptions { replicas: 2, ..PutOptions::default() };
+    let started = pool.start_with(2, "k", MIB, &two).unwrap();
+    let bad = started.replicas[1].segment;
+    let caller = pool.caller(2);
+    let written = Written { checksum: SUM, failed: &[bad] };
+    assert_eq!(pool.master.put_end(pool.now, caller, started.object, written), Ok(()));
+    for n in 0..8 {
+        let started = pool.start_with(2, &format!("k{n}"), MIB, &two).unwrap();
+        assert_eq!(started.replicas.len(), 2);
+        assert!(started.replicas.iter().all(|to| to.segment != bad));
+    }
+}
