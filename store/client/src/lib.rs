@@ -8,6 +8,7 @@
 //! its own result. Values carry a checksum, taken at put and checked at get, unless [`Config::checksums`] says not.
 #![forbid(unsafe_code)]
 
+mod again;
 mod ahead;
 mod blocking;
 mod calls;

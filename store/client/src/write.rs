@@ -161,17 +161,16 @@ impl<R: Runtime> Client<R> {
     }
 
     async fn start(&self, puts: &mut Puts, batch: &Batch<'_>, deadline: Instant) {
-        let asked = self.0.runtime.now();
         let items: Vec<usize> = puts.starting().collect();
-        let call = self.0.master.call(message::PUT_START, deadline, |body| {
+        let call = self.start_again(deadline, |body| {
             codec::put(body, &batch.options);
             for &item in &items {
                 let Source { key, value, .. } = &batch.sources[item];
                 codec::put(body, &Wanted { key, len: value.len() });
             }
         });
-        let reply = match call.await {
-            Ok(reply) => reply,
+        let (asked, reply) = match call.await {
+            Ok(answered) => answered,
             Err(error) => return give_up(puts, &items, error.code()),
         };
         let Ok((head, tail)) = codec::split::<Granted, Result<Grant, Refusal>>(&reply.body) else {
@@ -328,7 +327,7 @@ impl<R: Runtime> Client<R> {
         if items.is_empty() {
             return;
         }
-        let call = self.0.master.call(method, deadline, |body| {
+        let call = self.call_again(method, deadline, |body| {
             codec::put(body, &());
             items.iter().for_each(|(_, item)| codec::put(body, item));
         });
