@@ -10,7 +10,7 @@ use springtide_core::time::Instant;
 use springtide_core::wire::codec;
 use springtide_core::wire::message::{self, SegmentInfo};
 use springtide_driver::{Card, Lane, Pause, Runtime, Seat, now};
-use springtide_rpc::{ClientConfig, Remote};
+use springtide_rpc::{ClientConfig, Remote, Standing};
 
 use crate::{Error, Greeting};
 
@@ -70,6 +70,7 @@ impl<R: Runtime> Routes<R> {
                 })
             })
             .collect::<Result<_, _>>()?;
+        self.forget_the_dead();
         let target = self.lane.with(now(), |lane, _| lane.target(now(), &cards));
         let target = target.map_err(|error| Error::new(error.code(), error))?;
         let route = Route { target, owner: info.incarnation };
@@ -89,6 +90,31 @@ impl<R: Runtime> Routes<R> {
             drop(known);
             self.lane.with(now(), |lane, _| lane.drop_target(now(), failed.target));
         }
+    }
+
+    /// Forgets owners whose connections broke, with all ways to them: a process that is gone is never asked for again,
+    /// so nothing else would. One that lives after all is found anew.
+    fn forget_the_dead(&self) {
+        let mut dead = Vec::new();
+        lock(&self.owners).retain(|(_, life), remote| {
+            let lives = !matches!(remote.connected(), (1.., Standing::Down));
+            if !lives {
+                dead.push(*life);
+            }
+            lives
+        });
+        if dead.is_empty() {
+            return;
+        }
+        let mut gone = Vec::new();
+        lock(&self.known).retain(|_, route| {
+            let lives = !dead.contains(&route.owner);
+            if !lives {
+                gone.push(route.target);
+            }
+            lives
+        });
+        self.lane.with(now(), |lane, _| gone.into_iter().for_each(|target| lane.drop_target(now(), target)));
     }
 
     fn remember(&self, segment: SegmentId, route: Route) -> Route {
