@@ -1,10 +1,12 @@
 //! The pool end to end: real masters and nodes as processes, real sockets, real memory.
 
+mod proxy;
 mod raw;
 mod support;
 
 mod addresses;
 mod batches;
+mod cases;
 mod faults;
 mod keys;
 mod listing;

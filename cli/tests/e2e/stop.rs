@@ -104,7 +104,7 @@ fn a_node_exits_cleanly_when_its_master_is_gone_or_stands_still() {
     assert_eq!(left(&scratch), [""; 0]);
 }
 
-/// Case 28: readers get right bytes or an error; after the node's leave what it had is a miss.
+/// Case 26: readers get right bytes or an error; after the node's leave what it had is a miss.
 #[test]
 fn readers_of_a_node_that_stops_get_right_bytes_or_a_miss() {
     let pool = Pool::new(&[]);
