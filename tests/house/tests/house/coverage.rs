@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::table::{cells, paths, tests_exist};
 use crate::{none, root, rust_files, text};
 
 /// How far a feature is.
@@ -63,26 +64,7 @@ fn check(row: &str) -> Result<(), String> {
     if let Some(path) = named.find(|path| !root().join(path).exists()) {
         return Err(format!("{path} does not exist"));
     }
-    let holds = |(path, name): &(&str, &str)| text(path).contains(&format!("fn {name}("));
-    match tests(test).find(|test| !holds(test)) {
-        Some((path, name)) => Err(format!("{path} has no test {name}")),
-        None => Ok(()),
-    }
-}
-
-fn cells(row: &str) -> Vec<&str> {
-    row.trim().trim_matches('|').split('|').map(str::trim).collect()
-}
-
-/// File names in backticks, without what stands behind `::`.
-fn paths(cell: &str) -> impl Iterator<Item = &str> {
-    let quoted = cell.split('`').skip(1).step_by(2);
-    quoted.map(|path| path.split("::").next().unwrap_or(path)).filter(|path| path.contains('/'))
-}
-
-/// Files and the names of their tests.
-fn tests(cell: &str) -> impl Iterator<Item = (&str, &str)> {
-    cell.split('`').skip(1).step_by(2).filter_map(|path| path.split_once("::"))
+    tests_exist(test)
 }
 
 /// The ids that a line speaks for: one, or those of a range. None if the first cell is neither.

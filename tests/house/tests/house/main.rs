@@ -1,10 +1,12 @@
 //! Checks on the workspace itself.
 
+mod cases;
 mod coverage;
 mod features;
 mod layering;
 mod readme;
 mod sources;
+mod table;
 mod words;
 
 use std::fs;

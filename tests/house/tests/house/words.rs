@@ -15,6 +15,19 @@ fn no_file_holds_unfinished_work() {
     none(&find(&rust_files()), "words that may not stand in source files");
 }
 
+/// Case 25: deadlines and leases are of the monotonic clock. Whoever wants the time of day for something else says so
+/// here.
+#[test]
+fn nobody_asks_for_the_time_of_day() {
+    let clocks = [concat!("System", "Time"), concat!("CLOCK_REAL", "TIME"), concat!("ClockId::Real", "time")];
+    let mut faults = Vec::new();
+    for (path, text) in rust_files() {
+        let named = |line: &&str| clocks.iter().any(|clock| line.contains(clock));
+        faults.extend(text.lines().filter(named).map(|line| format!("{path}: {}", line.trim())));
+    }
+    none(&faults, "files that read the time of day");
+}
+
 fn find(files: &[(String, String)]) -> Vec<String> {
     let mut faults = Vec::new();
     for (path, text) in files {
