@@ -168,8 +168,13 @@ fn one(address: &Address) -> Result<SocketAddr, Failure> {
 }
 
 fn advertised_ip(host: &str) -> Result<IpAddr, Failure> {
-    let address = Address { host: host.to_owned(), port: 0 };
-    Ok(one(&address)?.ip())
+    let found = one(&Address { host: host.to_owned(), port: 0 })?;
+    if !usable_by_peers(found) {
+        // A name may resolve so, and "0" is one to some resolvers.
+        let why = format_args!("{host:?} stands for {}, every address of a machine", found.ip());
+        return Err(Failure::usage(why).advise("advertise one that peers can reach"));
+    }
+    Ok(found.ip())
 }
 
 /// Says that a service is ready: one line, for people and for scripts that wait for it.
