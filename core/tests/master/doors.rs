@@ -315,7 +315,7 @@ fn a_refused_publication_that_comes_again_is_refused_again() {
     pool.master.reserve(now, caller, 10, 1, &PutOptions::default(), &mut started).unwrap();
     let object = started[0].object;
     let (first, next) = (pool.caller(2), pool.caller(2));
-    let mut publish =
+    let publish =
         |pool: &mut Pool, caller| pool.master.publish(now, caller, object, key("k"), 10, Written::all(SUM));
     assert_eq!(publish(&mut pool, first), Err(PublishError::Exists));
     assert_eq!(pool.remove("k", Force::Yes), 0);
