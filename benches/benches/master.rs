@@ -23,7 +23,7 @@ use springtide_core::checksum::Checksum;
 use springtide_core::id::{Caller, Incarnation, ObjectId, TenantId, Term};
 use springtide_core::key::Key;
 use springtide_core::master::{
-    Config, Force, MILLION, Master, Member, Probe, PutOptions, SegmentSpec, Written,
+    Ahead, Config, Force, MILLION, Master, Member, Probe, PutOptions, SegmentSpec, Written,
 };
 use springtide_core::members::{Fences, Mode};
 use springtide_core::rng::{Rng, mix};
@@ -225,7 +225,7 @@ impl Bench {
             let keys: Vec<Key<'_>> = names.iter().map(key).collect();
             let batches: Vec<&[Key<'_>]> = keys.chunks(64).collect();
             let a_batch = timed(&batches, |keys| {
-                self.master.warm(CALLER, keys);
+                self.master.warm(CALLER, keys, Ahead::Read);
                 for &key in *keys {
                     black_box(self.master.get(NOW, CALLER, key).is_ok());
                 }

@@ -307,6 +307,10 @@ impl Policy for Density {
         None
     }
 
+    fn warm(&self, slot: u32) -> u64 {
+        self.forest.warm(slot)
+    }
+
     fn len(&self) -> usize {
         self.len as usize
     }

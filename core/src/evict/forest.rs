@@ -6,7 +6,7 @@
 
 use super::chunks::Chunks;
 use super::curve::CLASSES;
-use super::list::{Link, Linked, List, NONE};
+use super::list::{self, Link, Linked, List, NONE};
 
 /// Entries with others behind them that one look into a class puts aside at most.
 const COVERED_AT_ONCE: u32 = 64;
@@ -139,6 +139,14 @@ impl Forest {
 
     fn place(&self, slot: u32) -> Place {
         self.nodes.get(slot).map_or(Place::Nowhere, |node| node.place)
+    }
+
+    /// Reads `slot` and those that it stands beside or follows. The result has no meaning; it depends on all that was
+    /// read.
+    pub(super) fn warm(&self, slot: u32) -> u64 {
+        let parent = self.nodes.get(slot).map_or(NONE, |node| node.parent);
+        let children = self.nodes.get(parent).map_or(0, |node| node.children);
+        list::warm(&self.nodes, slot) ^ u64::from(children)
     }
 
     /// Begins a path: what is pushed from now on does not stand with what was pushed before.

@@ -31,6 +31,14 @@ pub(super) trait Linked {
     fn link_mut(&mut self) -> &mut Link;
 }
 
+/// Reads `slot` and its neighbours, as taking it out of its list will. The result has no meaning; it depends on all that
+/// was read.
+pub(super) fn warm<T: Linked>(nodes: &Chunks<T>, slot: u32) -> u64 {
+    let link = |slot| nodes.get(slot).map_or_else(Link::default, Linked::link);
+    let Link { older, newer } = link(slot);
+    u64::from(link(older).older ^ link(newer).newer)
+}
+
 /// Slots in order, from the oldest to the newest. A slot is in at most one list; its owner knows in which.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {

@@ -1,7 +1,7 @@
 //! Least recently used first.
 
 use super::chunks::Chunks;
-use super::list::{Link, Linked, List};
+use super::list::{self, Link, Linked, List};
 use super::{Keep, Policy, Removed};
 
 /// Gives up the entry that was not used for the longest time. 12 bytes an entry.
@@ -70,6 +70,10 @@ impl Policy for Lru {
             }
         }
         None
+    }
+
+    fn warm(&self, slot: u32) -> u64 {
+        list::warm(&self.nodes, slot)
     }
 
     fn len(&self) -> usize {

@@ -52,6 +52,10 @@ pub trait Policy {
     /// until it is removed.
     fn victim(&mut self, effort: u32, keep: &mut dyn FnMut(u32) -> Keep) -> Option<u32>;
 
+    /// Reads what [`touch`](Self::touch) or [`remove`](Self::remove) of `slot` will read, so that reads for many slots
+    /// overlap. Changes nothing. The result has no meaning; it depends on all that was read.
+    fn warm(&self, slot: u32) -> u64;
+
     /// How many entries are resident.
     fn len(&self) -> usize;
 
@@ -197,6 +201,14 @@ impl Policy for Evictor {
 
     fn victim(&mut self, effort: u32, keep: &mut dyn FnMut(u32) -> Keep) -> Option<u32> {
         each!(self, p => p.victim(effort, keep))
+    }
+
+    fn warm(&self, slot: u32) -> u64 {
+        match &self.0 {
+            Inner::Lru(p) => p.warm(slot),
+            Inner::S3Fifo(p) => p.warm(slot),
+            Inner::Density(p) => p.warm(slot),
+        }
     }
 
     fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::chunks::Chunks;
 use super::ghost::{Ghosts, tag};
-use super::list::{Link, Linked, List};
+use super::list::{self, Link, Linked, List};
 use super::{Keep, Policy, Removed};
 
 /// New entries go through a small queue; those read there, and those known as ghosts, get to the main queue,
@@ -131,6 +131,10 @@ impl Policy for S3Fifo {
 
     fn victim(&mut self, effort: u32, keep: &mut dyn FnMut(u32) -> Keep) -> Option<u32> {
         (0..effort).find_map(|_| self.step(keep))
+    }
+
+    fn warm(&self, slot: u32) -> u64 {
+        list::warm(&self.nodes, slot)
     }
 
     fn len(&self) -> usize {

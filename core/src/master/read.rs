@@ -1,10 +1,11 @@
 //! The doors for readers: get, exists, stat.
 
-use super::{Existence, Found, GetError, Master, Probe, Ready, Stat};
+use super::{Ahead, Existence, Found, GetError, Master, Probe, Ready, Stat};
 use crate::checksum::Checksum;
 use crate::id::{Caller, ObjectId};
 use crate::key::Key;
 use crate::object::{Object, Phase};
+use crate::space::Grant;
 use crate::time::Instant;
 
 impl Master {
@@ -24,10 +25,12 @@ impl Master {
         Ok(found)
     }
 
-    /// Brings what look-ups of `keys` will read nearer. On a large pool a look-up waits for memory most of its time; a
-    /// batch that is announced here first waits once for many keys. Changes nothing, and may be left out.
-    pub fn warm(&self, caller: Caller, keys: &[Key<'_>]) {
-        core::hint::black_box(self.shard.warm(caller.tenant, keys));
+    /// Brings what commands on `keys` will read nearer. On a large pool a command waits for memory most of its time;
+    /// commands that are announced here first wait once for many keys. Changes nothing, and may be left out. More than
+    /// about a hundred keys at a time push each other out of the cache.
+    pub fn warm(&self, caller: Caller, keys: &[Key<'_>], ahead: Ahead) {
+        let space = |grant: &Grant| self.control.space.warm(grant);
+        core::hint::black_box(self.shard.warm(caller.tenant, keys, ahead, space));
     }
 
     /// Whether a key is there. Probes change nothing unless they ask to (case 13).

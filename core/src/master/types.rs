@@ -170,6 +170,18 @@ pub struct Found {
     pub replicas: Locations,
 }
 
+/// What commands are announced to [`Master::warm`](super::Master::warm), by what they read; each reads what those above
+/// it do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Ahead {
+    /// Probes that change nothing; starts of puts.
+    Look,
+    /// Gets, and probes that renew the lease.
+    Read,
+    /// Removals.
+    Remove,
+}
+
 /// Whether asking counts as using.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Probe {

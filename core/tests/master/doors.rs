@@ -5,7 +5,7 @@ use core::time::Duration;
 use springtide_core::checksum::Checksum;
 use springtide_core::id::{Caller, Incarnation, TenantId};
 use springtide_core::master::{
-    Cursor, Duty, EndError, Existence, Force, GetError, Member, Pin, Probe, PublishError, PutError,
+    Ahead, Cursor, Duty, EndError, Existence, Force, GetError, Member, Pin, Probe, PublishError, PutError,
     PutOptions, Quiet, RegisterError, RemoveError, Written,
 };
 use springtide_core::members::{ClientStatus, Fences, Mode};
@@ -160,8 +160,10 @@ fn missing_and_unfinished_keys_have_their_own_answers() {
     let names: Vec<String> = (0..100).map(|n| format!("k{n}")).collect();
     let keys: Vec<_> = names.iter().map(|name| key(name)).collect();
     let caller = pool.caller(3);
-    pool.master.warm(caller, &keys);
-    pool.master.warm(caller, &[]);
+    for ahead in [Ahead::Look, Ahead::Read, Ahead::Remove] {
+        pool.master.warm(caller, &keys, ahead);
+        pool.master.warm(caller, &[], ahead);
+    }
     assert_eq!(pool.master.digest(), before);
     assert_eq!((pool.get("k0"), pool.get("k3")), (Ok(100), Err(GetError::NotFound)));
 }

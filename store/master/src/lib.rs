@@ -5,6 +5,7 @@
 //! the machine; all frames that one read finds are handled under one lock and answered with one write.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod answer;
 mod calls;
 mod convert;

@@ -18,31 +18,11 @@ fn millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// Looks ahead for a batch of look-ups, so that it waits for memory once and not key by key.
-fn warm<'k>(state: &State, caller: Caller, keys: impl Iterator<Item = &'k [u8]>) {
-    let mut ahead: heapless::Vec<Key<'k>, WARM> = heapless::Vec::new();
-    for key in keys.filter_map(|key| Key::new(key).ok()) {
-        let _ = ahead.push(key);
-        if ahead.is_full() {
-            state.master.warm(caller, &ahead);
-            ahead.clear();
-        }
-    }
-    // One key gains nothing.
-    if ahead.len() > 1 {
-        state.master.warm(caller, &ahead);
-    }
-}
-
-/// Keys that are looked ahead for at once: what they touch stays in the cache until it is used.
-const WARM: usize = 64;
-
 pub(crate) fn get(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     let ((), keys) = match split::<(), &[u8]>(call.frame.body) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    warm(state, caller, keys.clone());
     let lease_ms = millis(state.master.config().lease);
     call.answer.batch(&wire::Leased { lease_ms }, |out| {
         for key in keys {
@@ -63,7 +43,6 @@ pub(crate) fn exists(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
-    warm(state, caller, keys.clone());
     let probe = match probe {
         wire::ProbeKind::Plain => Probe::Plain,
         wire::ProbeKind::RenewLease => Probe::RenewLease,

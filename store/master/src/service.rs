@@ -10,6 +10,7 @@ use springtide_core::wire::message::Figures;
 use springtide_driver::Runtime;
 use springtide_rpc::{Frames, Replies, Service};
 
+use crate::ahead;
 use crate::calls::{CallFigures, Calls};
 use crate::dispatch::dispatch;
 use crate::state::{Peer, State};
@@ -73,7 +74,14 @@ impl Service for MasterService {
 
     fn handle(&self, now: Instant, peer: &mut Peer, frames: Frames<'_>, replies: &mut Replies<'_>) {
         let mut state = self.lock();
-        for frame in frames {
+        let (mut ahead, mut done) = (0, 0);
+        let mut rest = frames;
+        loop {
+            if done == ahead {
+                (ahead, done) = (ahead::warm(&state, peer, rest.clone()), 0);
+            }
+            let Some(frame) = rest.next() else { return };
+            done += 1;
             dispatch((&mut state, &self.0.calls), now, peer, &frame, replies);
         }
     }
