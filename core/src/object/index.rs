@@ -5,7 +5,7 @@
 //! copies four bytes a page. So no insertion moves more than one page and one directory, however many objects there
 //! are (at 10 M objects about 700 entries and 64 KiB).
 //!
-//! An entry is eight bytes: the hash's upper half and the slot. The caller compares keys; one look-up in 2³² ÷ *n*
+//! An entry is eight bytes: the hash's upper half, which is all that is used of it, and the slot. The caller compares keys; one look-up in 2³² ÷ *n*
 //! compares one key in vain. The hash must be keyed by a secret, or peers can fill one page at will.
 
 use alloc::vec;

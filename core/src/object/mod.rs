@@ -16,7 +16,7 @@ use crate::checksum::Checksum;
 use crate::id::{MemberId, ObjectId, TenantId};
 use crate::range::{Extent, GRANULE};
 use crate::rng::{Rng, mix};
-use crate::space::Handle;
+use crate::space::{Handle, MAX_SEGMENT_LEN};
 use crate::time::Instant;
 
 pub(crate) use groups::Groups;
@@ -47,7 +47,8 @@ impl KeyHasher {
 pub(crate) struct Object {
     /// Empty for an extent granted ahead.
     pub(crate) key: Name,
-    pub(crate) hash: u64,
+    /// The upper half of its hash: all that the index uses, and enough for the policy to know it again.
+    pub(crate) hash: u32,
     /// The value's length; for an extent granted ahead, the longest value it may hold.
     pub(crate) len: u64,
     pub(crate) phase: Phase,
@@ -77,11 +78,55 @@ pub(crate) enum Phase {
         /// When the last lease ends.
         lease: Instant,
         checksum: Checksum,
-        /// How long a read keeps its soft pin, in nanoseconds; zero without one.
-        pin_for: u64,
-        /// The seat of its first replica, if that is complete, else [`NONE`]: most look-ups need not read the replica.
-        home: u32,
+        /// How long a read keeps its soft pin, in milliseconds, rounded up, at most 49 days; zero without one.
+        pin_for: u32,
+        home: Home,
     },
+}
+
+/// Where the first replica of a finished object is, if that is complete: most look-ups need not read the replica.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Home {
+    /// In three words, as the record is aligned to no more: the first granule and, in the lowest [`SEAT_BITS`] bits, the
+    /// seat; then the length in granules, or zero if there are other replicas.
+    words: [u32; 3],
+}
+
+/// Seats with higher numbers are nobody's home; neither are extents of 256 GiB or more.
+const SEAT_BITS: u32 = 20;
+const NO_SEAT: u32 = (1 << SEAT_BITS) - 1;
+const _: () = assert!(MAX_SEGMENT_LEN / GRANULE <= 1 << (64 - SEAT_BITS));
+
+impl Home {
+    /// The first replica has to be looked at.
+    pub(crate) const UNKNOWN: Self = Self { words: [NO_SEAT, 0, 0] };
+
+    /// The home of an object whose first replica is `first`.
+    pub(crate) fn new(first: &Replica) -> Self {
+        let (extent, alone) = (first.extent(), first.next == NONE);
+        let Ok(granules) = u32::try_from(extent.len() / GRANULE) else { return Self::UNKNOWN };
+        if !first.is(ReplicaState::Complete) || first.seat >= NO_SEAT {
+            return Self::UNKNOWN;
+        }
+        let place = (extent.offset() / GRANULE) << SEAT_BITS | u64::from(first.seat);
+        Self { words: [place as u32, (place >> 32) as u32, if alone { granules } else { 0 }] }
+    }
+
+    /// The seat of the first replica.
+    #[inline]
+    pub(crate) const fn seat(self) -> Option<u32> {
+        let seat = self.words[0] & NO_SEAT;
+        if seat == NO_SEAT { None } else { Some(seat) }
+    }
+
+    /// The seat and the extent of the one replica, if there are no others.
+    #[inline]
+    pub(crate) fn only(self) -> Option<(u32, Extent)> {
+        let [low, high, granules] = self.words;
+        let place = u64::from(high) << 32 | u64::from(low);
+        let seat = self.seat().filter(|_| granules > 0)?;
+        Some((seat, Extent::new((place >> SEAT_BITS) * GRANULE, u64::from(granules) * GRANULE)?))
+    }
 }
 
 /// Neighbours in a list through slots; [`NONE`] at the ends.
@@ -109,12 +154,12 @@ impl Object {
         }
     }
 
-    /// The seat of its first replica, if it is known to be complete there.
+    /// What is known of its first replica.
     #[inline]
-    pub(crate) const fn home(&self) -> Option<u32> {
+    pub(crate) const fn home(&self) -> Home {
         match self.phase {
-            Phase::Complete { home, .. } if home != NONE => Some(home),
-            _ => None,
+            Phase::Complete { home, .. } => home,
+            Phase::Writing { .. } => Home::UNKNOWN,
         }
     }
 

@@ -16,12 +16,13 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use super::events::{ToControl, ToShard};
-use super::{Config, Locations, Ready};
+use super::{Config, Location, Locations, Ready};
 use crate::evict::Evictor;
 use crate::id::{ObjectId, TenantId};
 use crate::key::Key;
 use crate::object::{Groups, Index, KeyHasher, NONE, Object, Objects, Phase, Replica, ReplicaState};
 use crate::place::Grants;
+use crate::range::Extent;
 use crate::rng::Rng;
 use crate::space::Grant;
 use crate::time::Instant;
@@ -167,7 +168,7 @@ impl Shard {
     /// Whether a replica is on a segment that is in the pool.
     #[inline]
     fn is_alive(&self, object: &Object) -> bool {
-        if object.home().is_some_and(|home| self.seats.at(home).state != SeatState::Gone) {
+        if object.home().seat().is_some_and(|seat| self.seats.at(seat).state != SeatState::Gone) {
             return true;
         }
         let mut replicas = self.replicas.of(object);
@@ -177,27 +178,31 @@ impl Shard {
     /// Whether a replica of `object` can be read now.
     #[inline]
     pub(super) fn is_readable(&self, object: &Object) -> bool {
-        object.home().is_some_and(|home| self.seats.at(home).state == SeatState::Answers)
+        object.home().seat().is_some_and(|seat| self.seats.at(seat).state == SeatState::Answers)
             || self.locations(object).iter().any(|location| location.ready == Ready::Yes)
     }
 
     /// Where the replicas of `object` are, as far as they are not gone.
     pub(super) fn locations(&self, object: &Object) -> Locations {
-        let mut all = Locations::new();
-        for (_, replica) in self.replicas.of(object) {
-            let seat = self.seats.at(replica.seat);
-            let ready = match (seat.state, replica.state()) {
-                (SeatState::Gone, _) => continue,
-                (_, ReplicaState::Reserved) => Ready::Writing,
-                (SeatState::Silent, _) => Ready::Silent,
-                (SeatState::Answers, _) => Ready::Yes,
-            };
-            let location =
-                super::Location { segment: seat.segment, extent: replica.extent(), owner: seat.owner, ready };
-            // An object has no more replicas than fit.
-            let _ = all.push(location);
+        if let Some((seat, extent)) = object.home().only() {
+            return self.location(seat, extent, ReplicaState::Complete).into_iter().collect();
         }
-        all
+        // An object has no more replicas than fit.
+        let location = |replica: &Replica| self.location(replica.seat, replica.extent(), replica.state());
+        self.replicas.of(object).filter_map(|(_, replica)| location(replica)).collect()
+    }
+
+    /// What readers get to know of a replica, unless it is gone.
+    #[inline]
+    fn location(&self, seat: u32, extent: Extent, state: ReplicaState) -> Option<Location> {
+        let seat = self.seats.at(seat);
+        let ready = match (seat.state, state) {
+            (SeatState::Gone, _) => return None,
+            (_, ReplicaState::Reserved) => Ready::Writing,
+            (SeatState::Silent, _) => Ready::Silent,
+            (SeatState::Answers, _) => Ready::Yes,
+        };
+        Some(Location { segment: seat.segment, extent, owner: seat.owner, ready })
     }
 
     /// Hears what the control machine says.

@@ -8,10 +8,13 @@ use crate::checksum::{BLOCK, Checksum, stored_len};
 use crate::evict::{Policy, Removed};
 use crate::id::{MemberId, ObjectId, SegmentId, TenantId};
 use crate::key::Key;
-use crate::object::{Links, NONE, Name, Object, Phase, Replica, ReplicaState};
+use crate::object::{Home, Links, NONE, Name, Object, Phase, Replica, ReplicaState};
 use crate::place::Grants;
 use crate::space::MAX_REPLICAS;
 use crate::time::Instant;
+
+/// Nanoseconds of a millisecond.
+const MILLI: u64 = 1_000_000;
 
 /// A put that begins.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +41,7 @@ impl Shard {
     ) -> Option<ObjectId> {
         let id = self.objects.insert(Object {
             key: begin.key.map_or(Name::EMPTY, |key| key.bytes().into()),
-            hash: begin.hash,
+            hash: (begin.hash >> 32) as u32,
             len: begin.len,
             phase: Phase::Writing {
                 deadline: now + self.times.discard,
@@ -132,18 +135,20 @@ impl Shard {
         if pin_for > 0 {
             object.pin = now + Duration::from_nanos(pin_for);
         }
+        let pin_for = u32::try_from(pin_for.div_ceil(MILLI)).unwrap_or(u32::MAX);
         // Its first lease is over at once: a fresh object can be evicted (S0A-080).
         let (hash, mut number) = (object.hash, object.replicas);
-        let home = self.replicas.get(number).map_or(NONE, |replica| replica.seat);
+        let home = Home::UNKNOWN;
         object.phase = Phase::Complete { lease: Instant::ORIGIN, checksum, pin_for, home };
         while number != NONE {
             self.set_state(number, ReplicaState::Complete);
             number = self.replicas[number].next;
         }
+        self.find_home(slot);
         self.tally.writing -= 1;
         self.tally.complete += 1;
         if !hard {
-            self.evictor.insert(slot, hash);
+            self.evictor.insert(slot, hash.into());
         }
     }
 
@@ -159,7 +164,7 @@ impl Shard {
         self.index.insert(hash, slot).map_err(|_| PublishError::Full)?;
         if let Some(object) = self.objects.at_mut(slot) {
             object.key = key.bytes().into();
-            (object.hash, object.tenant, object.len) = (hash, tenant, len);
+            (object.hash, object.tenant, object.len) = ((hash >> 32) as u32, tenant, len);
         }
         self.finish(now, slot, checksum);
         Ok(())
@@ -180,7 +185,7 @@ impl Shard {
         let Some((id, object)) = self.objects.at(slot) else { return };
         let (hash, has_key) = (object.hash, !object.key.is_empty());
         if has_key {
-            self.index.remove(hash, slot);
+            self.index.remove(u64::from(hash) << 32, slot);
         }
         let mut fence = self.orphan_copy(id);
         let Some((_, object)) = self.objects.at(slot) else { return };
@@ -263,7 +268,7 @@ impl Shard {
         {
             *lease = (*lease).max(until);
             if *pin_for > 0 {
-                object.pin = object.pin.max(now + Duration::from_nanos(*pin_for));
+                object.pin = object.pin.max(now + Duration::from_millis((*pin_for).into()));
             }
         }
         self.evictor.touch(slot);

@@ -6,7 +6,7 @@ use core::ops::{Index, IndexMut};
 use super::super::events::ToControl;
 use super::{SeatState, Shard};
 use crate::id::SegmentId;
-use crate::object::{NONE, Object, Phase, Pool, Replica, ReplicaState};
+use crate::object::{Home, NONE, Object, Phase, Pool, Replica, ReplicaState};
 use crate::space::Grant;
 use crate::time::Instant;
 
@@ -94,7 +94,17 @@ impl Shard {
             Some(last) => self.replicas[last].next = number,
             None => self.objects.at_mut(slot)?.replicas = number,
         }
+        self.find_home(slot);
         Some(number)
+    }
+
+    /// Notes where the first replica of the object in `slot` is, if that is finished.
+    pub(super) fn find_home(&mut self, slot: u32) {
+        if let Some(object) = self.objects.at_mut(slot)
+            && let Phase::Complete { home, .. } = &mut object.phase
+        {
+            *home = self.replicas.get(object.replicas).map_or(Home::UNKNOWN, Home::new);
+        }
     }
 
     /// Takes replica `number` out of the list of its object.
@@ -105,17 +115,13 @@ impl Shard {
         match before.map(|(before, _)| before) {
             Some(before) => self.replicas[before].next = next,
             None => {
-                let first = self.replicas.get(next).filter(|first| first.is(ReplicaState::Complete));
-                let at = first.map_or(NONE, |first| first.seat);
                 if let Some(object) = self.objects.at_mut(slot) {
                     object.replicas = next;
-                    if let Phase::Complete { home, .. } = &mut object.phase {
-                        *home = at;
-                    }
                 }
             }
         }
         self.replicas[number].next = NONE;
+        self.find_home(slot);
     }
 
     /// Changes a replica's state, and the figures with it.
