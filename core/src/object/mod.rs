@@ -267,3 +267,49 @@ pub(crate) type Objects = Table<ObjectId, Object>;
 
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Object>() <= 120 && size_of::<Replica>() == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replica(offset: u64, len: u64, seat: u32) -> Replica {
+        let mut replica = Replica::new(Extent::new(offset, len).unwrap(), seat, Handle::from_bits(3), 9);
+        replica.set_state(ReplicaState::Complete);
+        replica
+    }
+
+    #[test]
+    fn a_replica_keeps_state_use_and_extent_apart() {
+        let mut replica = replica(MAX_SEGMENT_LEN - GRANULE, GRANULE, 0);
+        let extent = replica.extent();
+        let states =
+            [ReplicaState::Reserved, ReplicaState::Complete, ReplicaState::Draining, ReplicaState::Vacant];
+        for state in states {
+            let was = replica.state();
+            assert_eq!((replica.set_state(state), replica.is(state)), (was, true));
+            for (now, copied) in [(Use::Copied, true), (Use::Idle, false)] {
+                replica.set_use(now);
+                assert_eq!((replica.is_copied(), replica.state(), replica.extent()), (copied, state, extent));
+            }
+        }
+    }
+
+    #[test]
+    fn a_home_is_all_of_the_only_replica() {
+        for (offset, len, seat) in [
+            (0, GRANULE, 0),
+            (MAX_SEGMENT_LEN - GRANULE, GRANULE, NO_SEAT - 1),
+            (7 * GRANULE, u64::from(u32::MAX) * GRANULE, 5),
+        ] {
+            let mut first = replica(offset, len, seat);
+            assert_eq!(Home::new(&first).only(), Some((seat, first.extent())));
+            first.next = 1;
+            assert_eq!((Home::new(&first).only(), Home::new(&first).seat()), (None, Some(seat)));
+            first.set_state(ReplicaState::Reserved);
+            assert_eq!(Home::new(&first), Home::UNKNOWN);
+        }
+        assert_eq!((Home::UNKNOWN.seat(), Home::UNKNOWN.only()), (None, None));
+        assert_eq!(Home::new(&replica(0, GRANULE, NO_SEAT)), Home::UNKNOWN);
+        assert_eq!(Home::new(&replica(0, GRANULE << 32, 0)), Home::UNKNOWN);
+    }
+}

@@ -152,6 +152,31 @@ fn a_large_segment_is_swept_in_steps() {
 }
 
 #[test]
+fn segments_that_leave_and_come_during_a_sweep_are_told_apart() {
+    let (mut pool, a, b) = two_nodes();
+    for n in 0..2_000 {
+        on(if n % 2 == 0 { a } else { b }, &mut pool, &format!("k{n}"));
+    }
+    pool.master.unmount(pool.now, Incarnation(4), b).unwrap();
+    // A step into the sweep the other segment leaves, and new ones take over what is vacated.
+    pool.master.handle_timeout(pool.now);
+    let c = pool.mount(4, "more", 16 * MIB);
+    pool.master.unmount(pool.now, Incarnation(1), a).unwrap();
+    for n in 0..600 {
+        on(c, &mut pool, &format!("new{n}"));
+        pool.master.handle_timeout(pool.now);
+    }
+    pool.run();
+    assert_eq!((pool.master.stats().totals.lost, pool.master.stats().objects), (2_000, 600));
+    let d = pool.mount(1, "more", 16 * MIB);
+    on(d, &mut pool, "last");
+    pool.master.unmount(pool.now, Incarnation(4), c).unwrap();
+    pool.run();
+    assert_eq!((pool.get("last"), pool.get("new7")), (Ok(1_000), Err(GetError::NotFound)));
+    assert_eq!((pool.master.stats().totals.lost, pool.master.stats().objects), (2_600, 1));
+}
+
+#[test]
 fn memory_that_was_served_before_waits_one_lease() {
     let mut pool = Pool::new(0);
     let spec = SegmentSpec { name: "memory", len: MIB, past: Past::Served, ..SegmentSpec::default() };
