@@ -23,7 +23,7 @@ use super::{Keep, Policy, Removed};
 /// entries that were given up; whether these distinctions mean anything is learned with it. The victim is the entry
 /// that is worth least of the oldest and the newest of each class. The newest go first where entries gain by waiting: in
 /// loops, and in pools so small that most chains are given up before they come back. If that is the entry stored last,
-/// what follows it is worth nothing, and goes before all others.
+/// what follows it is worth nothing, and goes before all others as soon as there are several.
 ///
 /// Entries used once are held to their usual share of the pool, a slow average: when it rises fast, as in a scan, they go
 /// first, before there is any proof that they do not come back. Whether one came back in good time counts, too: four
@@ -77,6 +77,8 @@ impl Default for Path {
 
 /// Stores in a row that are taken for one chain, at most; or half of all entries.
 const LONGEST_RUN: u32 = 256;
+/// From so many stores in a row on, an entry surely belongs to the one stored before: fewer may be of separate requests.
+const CERTAIN: u32 = 5;
 /// Used once: stored after at most one read, or after more; last of a chain.
 const ALONE: u8 = 0;
 const CHAIN_END: u8 = ONCE as u8 - 1;
@@ -174,7 +176,8 @@ impl Density {
         }
         match lost {
             Lost::No => self.forest.push(slot),
-            Lost::Yes => self.forest.push_orphan(slot),
+            Lost::Yes if self.path.stored >= CERTAIN => self.forest.push_orphan(slot),
+            Lost::Yes => self.forest.push(slot),
         }
     }
 
@@ -426,11 +429,19 @@ mod tests {
     fn what_follows_an_entry_that_was_given_up_at_once_goes_first() {
         let mut density = filled(64);
         (0..64).for_each(|slot| density.touch(slot));
-        density.insert(64, mix(64));
-        density.remove(64, Removed::Evicted);
-        density.insert(64, mix(65));
-        assert_eq!(density.victim(8, &mut |_| Keep::Take), Some(64));
-        density.touch(64);
-        assert_ne!(density.victim(8, &mut |_| Keep::Take), Some(64), "it is of use after all");
+        (64..67).for_each(|slot| density.insert(slot, mix(slot.into())));
+        let lose = |density: &mut Density| {
+            density.insert(67, mix(67));
+            density.remove(67, Removed::Evicted);
+            density.insert(67, mix(68));
+        };
+        lose(&mut density);
+        assert_eq!(density.victim(8, &mut |_| Keep::Take), Some(67));
+        density.touch(67);
+        assert_ne!(density.victim(8, &mut |_| Keep::Take), Some(67), "it is of use after all");
+        density.remove(67, Removed::Dropped);
+        density.touch(0);
+        lose(&mut density);
+        assert_eq!(density.forest.orphan(), None, "two stores may be of two requests");
     }
 }

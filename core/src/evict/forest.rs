@@ -133,20 +133,20 @@ impl Forest {
         &mut self.nodes[slot]
     }
 
-    pub(super) fn is_resident(&self, slot: u32) -> bool {
-        self.place(slot) != Place::Nowhere
-    }
-
-    fn place(&self, slot: u32) -> Place {
-        self.nodes.get(slot).map_or(Place::Nowhere, |node| node.place)
-    }
-
     /// Reads `slot` and those that it stands beside or follows. The result has no meaning; it depends on all that was
     /// read.
     pub(super) fn warm(&self, slot: u32) -> u64 {
         let parent = self.nodes.get(slot).map_or(NONE, |node| node.parent);
         let children = self.nodes.get(parent).map_or(0, |node| node.children);
         list::warm(&self.nodes, slot) ^ u64::from(children)
+    }
+
+    pub(super) fn is_resident(&self, slot: u32) -> bool {
+        self.place(slot) != Place::Nowhere
+    }
+
+    fn place(&self, slot: u32) -> Place {
+        self.nodes.get(slot).map_or(Place::Nowhere, |node| node.place)
     }
 
     /// Begins a path: what is pushed from now on does not stand with what was pushed before.

@@ -17,6 +17,7 @@ mod lru;
 mod memory;
 mod s3fifo;
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
@@ -147,7 +148,7 @@ pub struct Evictor(Inner);
 enum Inner {
     Lru(Lru),
     S3Fifo(S3Fifo),
-    Density(Density),
+    Density(Box<Density>),
 }
 
 macro_rules! each {
@@ -166,7 +167,7 @@ impl Evictor {
         Self(match kind {
             Kind::Lru => Inner::Lru(Lru::default()),
             Kind::S3Fifo => Inner::S3Fifo(S3Fifo::default()),
-            Kind::Density => Inner::Density(Density::default()),
+            Kind::Density => Inner::Density(Box::default()),
         })
     }
 
