@@ -61,7 +61,7 @@ impl Tally {
 pub struct Circumstances {
     /// How long it took.
     pub took: Duration,
-    /// How many blocks LRU would have read from as much memory, of the same requests.
+    /// How many blocks LRU would have read from as much memory, of the same requests at the same times.
     pub lru_hits: u64,
     /// How many objects the master evicted meanwhile.
     pub evicted: u64,
@@ -80,7 +80,8 @@ pub struct ReplayReport {
     pub blocks: u64,
     /// Share of the blocks that were read from the pool.
     pub block_hit_ratio: f64,
-    /// The same, had the pool been one LRU list.
+    /// The same, had the pool been one LRU list of as many blocks as its memory holds. Requests under way at the same
+    /// time overlap there as they did in the pool: what one of them is still storing is no hit for another.
     pub lru_hit_ratio: f64,
     /// Blocks whose bytes were wrong.
     pub verify_errors: u64,

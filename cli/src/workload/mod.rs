@@ -11,7 +11,7 @@ mod prefix;
 mod trace;
 
 pub use conversation::generate;
-pub use prefix::{Hits, prefix_hits};
+pub use prefix::{Hits, PrefixCache, prefix_hits};
 pub use trace::{Fault, MOST_BLOCKS, TraceError, read};
 
 use serde::Deserialize;

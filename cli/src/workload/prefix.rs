@@ -28,43 +28,61 @@ pub struct Hits {
 /// touched but not as a hit. A full cache gives up one block before each that it stores; nothing is spared, the blocks
 /// of the running request neither. O(1) for each block.
 pub fn prefix_hits(kind: Kind, blocks: usize, requests: &[Record]) -> Hits {
-    let mut cache = Cache::new(kind, blocks);
-    let mut counted = Hits::default();
+    let mut cache = PrefixCache::new(kind, blocks);
     for Record { hash_ids, .. } in requests {
-        let prefix = hash_ids.iter().take_while(|&&id| cache.read(id)).count();
-        counted.hits += prefix as u64;
-        counted.references += hash_ids.len() as u64;
-        hash_ids[prefix..].iter().for_each(|&id| cache.store(id));
+        let prefix = cache.read(hash_ids);
+        cache.store(&hash_ids[prefix..]);
     }
-    Hits { evicted: cache.evicted, ..counted }
+    cache.hits()
 }
 
-/// Blocks by id, in dense slots.
-struct Cache {
+/// A cache that requests read from and store into, perhaps several at a time.
+pub struct PrefixCache {
     policy: Evictor,
     room: usize,
+    /// Blocks by id, in dense slots.
     slots: HashMap<u64, u32>,
     /// The block in each slot; the slots behind were never used.
     ids: Vec<u64>,
-    evicted: u64,
+    hits: Hits,
 }
 
-impl Cache {
-    fn new(kind: Kind, room: usize) -> Self {
+impl PrefixCache {
+    /// An empty one with room for so many blocks, that evicts by `kind`.
+    pub fn new(kind: Kind, room: usize) -> Self {
         // The highest number is no slot.
         let room = room.min(u32::MAX as usize);
-        Self { policy: Evictor::new(kind), room, slots: HashMap::new(), ids: Vec::new(), evicted: 0 }
+        let (slots, ids) = (HashMap::new(), Vec::new());
+        Self { policy: Evictor::new(kind), room, slots, ids, hits: Hits::default() }
+    }
+
+    /// What was counted so far.
+    pub fn hits(&self) -> Hits {
+        self.hits
+    }
+
+    /// A request begins: reads the longest prefix of `ids` that is resident; says how long that is. O(1) for each block.
+    pub fn read(&mut self, ids: &[u64]) -> usize {
+        let prefix = ids.iter().take_while(|&&id| self.touch(id)).count();
+        self.hits.hits += prefix as u64;
+        self.hits.references += ids.len() as u64;
+        prefix
+    }
+
+    /// A request ends: stores `ids`, those behind the prefix that it read. O(1) for each block.
+    pub fn store(&mut self, ids: &[u64]) {
+        ids.iter().for_each(|&id| self.store_one(id));
     }
 
     /// Touches block `id`, if it is resident.
-    fn read(&mut self, id: u64) -> bool {
+    fn touch(&mut self, id: u64) -> bool {
         let slot = self.slots.get(&id);
         slot.inspect(|slot| self.policy.touch(**slot)).is_some()
     }
 
     /// Makes block `id` resident.
-    fn store(&mut self, id: u64) {
-        if self.room == 0 || self.read(id) {
+    fn store_one(&mut self, id: u64) {
+        if self.room == 0 || self.touch(id) {
             return;
         }
         let slot = if self.ids.len() < self.room {
@@ -87,7 +105,7 @@ impl Cache {
         };
         self.policy.remove(slot, Removed::Evicted);
         self.slots.remove(&self.ids[slot as usize]);
-        self.evicted += 1;
+        self.hits.evicted += 1;
         slot
     }
 }
@@ -110,6 +128,16 @@ mod tests {
             let hits = prefix_hits(kind, 100, &requests);
             assert_eq!(hits, Hits { hits: 2 + 4, references: 14, evicted: 0 }, "{kind}");
         }
+    }
+
+    #[test]
+    fn what_another_request_is_still_storing_is_no_hit() {
+        let mut cache = PrefixCache::new(Kind::Lru, 10);
+        assert_eq!((cache.read(&[1, 2]), cache.read(&[1, 2, 3])), (0, 0));
+        cache.store(&[1, 2]);
+        assert_eq!(cache.read(&[1, 2, 3]), 2);
+        cache.store(&[1, 2, 3]);
+        assert_eq!(cache.hits(), Hits { hits: 2, references: 8, evicted: 0 });
     }
 
     #[test]

@@ -5,7 +5,7 @@ mod worker;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use springtide::core::checksum::stored_len;
 use springtide::core::evict::Kind;
@@ -23,7 +23,7 @@ use crate::output::Out;
 use crate::progress::{Progress, Unit};
 use crate::reports::replay::{Circumstances, ReplayReport, Tally};
 use crate::signals::Stop;
-use crate::workload::{self, Record};
+use crate::workload::{self, PrefixCache, Record};
 
 /// The rules of a pool that is started for a replay. It leases long enough for any read here, and shortly enough that a
 /// workload which runs much faster than life can evict what it has just read; and it fills its memory nearly, as LRU of
@@ -43,13 +43,12 @@ pub fn run(args: &args::Replay) -> Result<(), Failure> {
     };
     let master = args.master.as_ref().or_else(|| cluster.as_ref().map(Cluster::master));
     let Some(master) = master.cloned() else { return Err(Failure::new("there is no master")) };
-    let lru_hits = lru_hits(args, &requests);
     let tenant = springtide::core::key::DEFAULT_TENANT.to_owned();
     let pool = Pool::connect(&Connect { master, tenant, timeout: TIMEOUT })?;
     let evicted = || pool.run(pool.client().figures()).map(|figures| figures.evicted);
     let before = evicted().map_err(|error| failed("status", &error))?;
     let begun = pool.runtime().now();
-    let tally = drive(&pool, args, requests, &stop)?;
+    let (tally, lru_hits) = drive(&pool, args, requests, &stop)?;
     let took = pool.runtime().now().since(begun);
     let evicted = evicted().map_err(|error| failed("status", &error))?.saturating_sub(before);
     pool.close();
@@ -89,17 +88,18 @@ fn start(args: &args::Replay, policy: Option<Kind>) -> Result<Cluster, Failure> 
     Cluster::start(plan)
 }
 
-/// How many blocks of the same requests LRU would read from as much memory.
-fn lru_hits(args: &args::Replay, requests: &[Record]) -> u64 {
+/// An LRU list of as many blocks as fit into the memory. The requests go through it beside the pool, where they begin
+/// and end at the same times: what overlaps in the pool overlaps there, too.
+fn beside(args: &args::Replay) -> PrefixCache {
     let each = stored_len(args.block.0).and_then(granules).unwrap_or(u64::MAX);
     let blocks = u64::from(args.nodes).saturating_mul(args.memory.0 / each);
-    let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
-    workload::prefix_hits(Kind::Lru, blocks, requests).hits
+    PrefixCache::new(Kind::Lru, usize::try_from(blocks).unwrap_or(usize::MAX))
 }
 
-/// What the workers share: the requests that are left.
+/// What the workers share: the requests that are left, and the cache for comparison.
 struct Queue {
     requests: Mutex<std::vec::IntoIter<Record>>,
+    beside: Mutex<PrefixCache>,
     stop: Arc<AtomicBool>,
     begun: Instant,
     speed: Option<f64>,
@@ -119,14 +119,25 @@ impl Queue {
         };
         Some((record, due))
     }
+
+    /// The cache for comparison.
+    fn beside(&self) -> MutexGuard<'_, PrefixCache> {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn drive(pool: &Pool, args: &args::Replay, requests: Vec<Record>, stop: &Stop) -> Result<Tally, Failure> {
+/// Serves all requests. Gives back what was counted, and how many blocks LRU would have read.
+fn drive(
+    pool: &Pool,
+    args: &args::Replay,
+    requests: Vec<Record>,
+    stop: &Stop,
+) -> Result<(Tally, u64), Failure> {
     let runtime = pool.runtime().clone();
     let progress = Progress::new("requests", requests.len() as u64, Unit::Items, args.json.format());
     let requests = Mutex::new(requests.into_iter());
-    let queue = Queue { requests, stop: stop.flag(), begun: runtime.now(), speed: args.speed, progress };
-    let queue = Arc::new(queue);
+    let (stop, begun, beside) = (stop.flag(), runtime.now(), Mutex::new(beside(args)));
+    let queue = Arc::new(Queue { requests, beside, stop, begun, speed: args.speed, progress });
     let total = Arc::new(Mutex::new(Tally::default()));
     let mut tasks = Vec::new();
     for _ in 0..args.concurrency {
@@ -145,7 +156,7 @@ fn drive(pool: &Pool, args: &args::Replay, requests: Vec<Record>, stop: &Stop) -
         }
     });
     let tally = core::mem::take(&mut *total.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(tally)
+    Ok((tally, queue.beside().hits().hits))
 }
 
 async fn serve_queue(mut worker: Worker, runtime: Tokio, queue: Arc<Queue>) -> Tally {
@@ -153,7 +164,9 @@ async fn serve_queue(mut worker: Worker, runtime: Tokio, queue: Arc<Queue>) -> T
         if queue.speed.is_some() {
             runtime.timer(due).await;
         }
+        let prefix = queue.beside().read(&record.hash_ids);
         worker.request(&record.hash_ids).await;
+        queue.beside().store(&record.hash_ids[prefix..]);
         queue.progress.add(1);
     }
     worker.tally
