@@ -6,6 +6,7 @@ use springtide_core::range::Extent;
 use springtide_core::ticket::Ticket;
 use springtide_core::time::Instant;
 
+use super::objects::is_there;
 use super::space::{Seen, granules};
 use super::{Oracle, Rule};
 use crate::fabric::Fabric;
@@ -94,7 +95,7 @@ impl Oracle {
         for place in 0..self.views[pid.index()].objects.len() {
             let Some(object) = self.views[pid.index()].objects[place].clone() else { continue };
             let id = object.id;
-            let Some(stat) = seen.master.object(id) else {
+            let Some(stat) = seen.master.object(id).filter(|_| is_there(seen.master, id)) else {
                 self.lose_sight(pid, seen, id);
                 continue;
             };

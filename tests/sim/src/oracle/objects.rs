@@ -264,7 +264,7 @@ impl Oracle {
         let before = view.current(key);
         view.objects[id.index()] = Some(object.clone());
         if let Some(before) = before {
-            if seen.master.object(before).is_some() {
+            if is_there(seen.master, before) {
                 let what = format_args!("key {key} is {before} and {id}");
                 self.violate(seen.at, Rule::Shared, what);
             }
@@ -355,7 +355,7 @@ impl Oracle {
     /// A master said that it cannot give `key`.
     fn missing(&mut self, pid: Pid, seen: Seen<'_>, key: u32, code: Code) {
         let Some(id) = self.views[pid.index()].current(key) else { return };
-        let there = seen.master.object(id).is_some();
+        let there = is_there(seen.master, id);
         match code {
             Code::UNAVAILABLE_IN_CURRENT_STATUS if there => {}
             _ if there => {
@@ -386,7 +386,7 @@ impl Oracle {
                 continue;
             };
             let lease = view.object(id).map_or(Instant::ORIGIN, |object| object.lease);
-            let Some(stat) = seen.master.object(id) else {
+            let Some(stat) = seen.master.object(id).filter(|_| is_there(seen.master, id)) else {
                 self.lose_sight(pid, seen, id);
                 continue;
             };
@@ -442,7 +442,7 @@ impl Oracle {
 
     /// An object may be gone: if its master has it no more, there must be a reason.
     pub(super) fn lose_sight(&mut self, pid: Pid, seen: Seen<'_>, id: ObjectId) {
-        if seen.master.object(id).is_some() {
+        if is_there(seen.master, id) {
             return;
         }
         let view = &mut self.views[pid.index()];
@@ -488,6 +488,12 @@ impl Oracle {
             self.violate(at, Rule::Damaged, what);
         }
     }
+}
+
+/// Whether a master has an object with a replica on a segment of the pool. What is only on segments that left is swept
+/// later, and as good as gone.
+pub(super) fn is_there(master: &Master, id: ObjectId) -> bool {
+    master.object(id).is_some_and(|stat| !stat.replicas.is_empty())
 }
 
 fn owner(master: &Master, segment: SegmentId) -> Incarnation {
