@@ -2,6 +2,7 @@
 
 mod cases;
 mod doors;
+mod histories;
 mod life;
 mod model;
 mod pool;

@@ -1,11 +1,10 @@
-//! Random histories against a naive model: what was promised is there, what is granted is nobody else's, and the
-//! figures are sums of what there is.
+//! A naive model of the master: what was promised is there, what is granted is nobody else's, and the figures are sums
+//! of what there is. The histories come from proptest here, and from the fuzzer in `fuzz/`.
 
 use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use proptest::prelude::*;
 use springtide_core::evict::Kind;
 use springtide_core::id::{Caller, Incarnation, ObjectId, SegmentId};
 use springtide_core::master::{
@@ -14,18 +13,18 @@ use springtide_core::master::{
 use springtide_core::range::Extent;
 use springtide_core::time::Instant;
 
-use crate::pool::{MIB, Pool, SUM, key, member};
+use super::pool::{MIB, Pool, SUM, key, member};
 
 const NODES: [u128; 2] = [1, 4];
 const CLIENTS: [u128; 2] = [2, 3];
 const DISCARD: Duration = Duration::from_secs(30);
 const RELEASE: Duration = Duration::from_secs(600);
 const LEASE: Duration = Duration::from_secs(10);
-const LENGTHS: [u64; 6] = [0, 1, 5_000, 65_536, 300_000, 1_500_000];
+pub(crate) const LENGTHS: [u64; 6] = [0, 1, 5_000, 65_536, 300_000, 1_500_000];
 
 /// One thing that happens. Numbers choose among what there is.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub(crate) enum Step {
     Start { client: usize, key: u8, len: usize, replicas: u32, pin: u8 },
     Reserve { client: usize, len: usize, count: u32 },
     End { which: usize },
@@ -40,28 +39,6 @@ enum Step {
     Report { node: usize },
     Leave { node: usize },
     Join { node: usize },
-}
-
-fn steps() -> impl Strategy<Value = Step> {
-    let (which, node, client) = (0..1_000_usize, 0..2_usize, 0..2_usize);
-    let (key, len) = (0..12_u8, 0..LENGTHS.len());
-    prop_oneof![
-        8 => (client.clone(), key.clone(), len.clone(), 1..=2_u32, 0..6_u8)
-            .prop_map(|(client, key, len, replicas, pin)| Step::Start { client, key, len, replicas, pin }),
-        2 => (client, len, 1..=3_u32).prop_map(|(client, len, count)| Step::Reserve { client, len, count }),
-        7 => which.clone().prop_map(|which| Step::End { which }),
-        2 => (which.clone(), key.clone()).prop_map(|(which, key)| Step::Publish { which, key }),
-        2 => (which.clone(), any::<bool>()).prop_map(|(which, quiet)| Step::Abort { which, quiet }),
-        5 => key.clone().prop_map(|key| Step::Get { key }),
-        3 => (key.clone(), any::<bool>()).prop_map(|(key, force)| Step::Remove { key, force }),
-        2 => (key, node.clone()).prop_map(|(key, node)| Step::CopyStart { key, node }),
-        2 => which.clone().prop_map(|which| Step::CopyEnd { which }),
-        1 => (which, any::<bool>()).prop_map(|(which, quiet)| Step::CopyAbort { which, quiet }),
-        4 => prop_oneof![1..3_000_u64, 5_000..20_000_u64, Just(300_000)].prop_map(|millis| Step::Pass { millis }),
-        2 => node.clone().prop_map(|node| Step::Report { node }),
-        1 => node.clone().prop_map(|node| Step::Leave { node }),
-        1 => node.prop_map(|node| Step::Join { node }),
-    ]
 }
 
 type Place = (SegmentId, Extent);
@@ -101,8 +78,9 @@ struct Copying {
     started: Instant,
 }
 
-struct Model {
-    pool: Pool,
+/// A master, and what it promised.
+pub(crate) struct Model {
+    pub(crate) pool: Pool,
     nodes: [Option<SegmentId>; 2],
     promises: Vec<Promise>,
     graves: Vec<Grave>,
@@ -112,7 +90,7 @@ struct Model {
 }
 
 impl Model {
-    fn new(policy: Kind) -> Self {
+    pub(crate) fn new(policy: Kind) -> Self {
         let config = Config { policy, ..Config::default() };
         let mut pool = Pool::with(config, 0);
         pool.master.register(pool.now, Incarnation(4), &member("other")).unwrap();
@@ -276,7 +254,7 @@ impl Model {
         }
     }
 
-    fn step(&mut self, step: Step) {
+    pub(crate) fn step(&mut self, step: Step) {
         match step {
             Step::Start { client, key, len, replicas, pin } => self.start(client, key, len, replicas, pin),
             Step::Reserve { client, len, count } => self.reserve(client, len, count),
@@ -499,7 +477,7 @@ impl Model {
     }
 
     /// After a quiet time nothing is left over.
-    fn wind_up(&mut self) {
+    pub(crate) fn wind_up(&mut self) {
         self.pass(700_000);
         self.check();
         while !self.promises.is_empty() {
@@ -516,31 +494,5 @@ impl Model {
         for member in self.pool.master.members() {
             assert_eq!(member.duties, 0);
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn holds_what_it_promises(steps in prop::collection::vec(steps(), 1..150), lru in any::<bool>()) {
-        let mut model = Model::new(if lru { Kind::Lru } else { Kind::S3Fifo });
-        for step in steps {
-            model.step(step);
-        }
-        model.wind_up();
-    }
-
-    #[test]
-    fn equal_histories_have_equal_digests(steps in prop::collection::vec(steps(), 1..60)) {
-        let (mut a, mut b) = (Model::new(Kind::S3Fifo), Model::new(Kind::S3Fifo));
-        for step in steps {
-            a.step(step);
-            b.step(step);
-            prop_assert_eq!(a.pool.master.digest(), b.pool.master.digest());
-        }
-        let same = a.pool.master.digest();
-        b.pool.master.register(b.pool.now, Incarnation(9), &member("one more")).unwrap();
-        prop_assert!(b.pool.master.digest() != same);
     }
 }
