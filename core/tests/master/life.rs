@@ -247,6 +247,23 @@ fn a_copy_outlives_its_object_and_no_byte_is_used_under_it() {
     assert_eq!(pool.used(), 0);
 }
 
+/// Readers were told of the source alone.
+#[test]
+fn what_a_copy_wrote_waits_for_no_reader() {
+    let (mut pool, a, b) = two_nodes();
+    on(a, &mut pool, "k");
+    let caller = pool.caller(2);
+    let task = pool.master.copy_start(pool.now, caller, key("k"), b).unwrap();
+    assert_eq!(pool.get("k"), Ok(1_000));
+    assert_eq!(pool.remove("k", Force::Yes), 0);
+    pool.report(4);
+    assert_eq!(pool.used(), 1_024, "the target is free, the source is leased and read");
+    assert_eq!(pool.master.copy_end(pool.now, caller, task.object), Err(CopyEndError::NoTask));
+    assert_eq!(pool.used(), 1_024);
+    pool.pass(10);
+    assert_eq!(pool.used(), 0);
+}
+
 #[test]
 fn a_copy_is_given_up_like_a_put() {
     let (mut pool, a, b) = two_nodes();

@@ -202,10 +202,12 @@ impl Shard {
         }
         self.groups.remove(slot);
         let Some(object) = self.objects.remove(slot) else { return };
-        let (until, mut number) = (object.lease(), object.replicas);
+        let (lease, mut number) = (object.lease(), object.replicas);
         while number != NONE {
             let replica = self.replicas[number];
-            let fence = fence.filter(|_| replica.is(ReplicaState::Reserved));
+            // What is still written was never shown to a reader, and nobody writes what is complete.
+            let writing = replica.is(ReplicaState::Reserved);
+            let (until, fence) = if writing { (Instant::ORIGIN, fence) } else { (lease, None) };
             self.release(now, number, until, fence);
             number = replica.next;
         }
