@@ -29,7 +29,7 @@ pub fn cover(value: u64, checksum: Checksum, at: u64, len: u64) -> Option<Cover>
     let first = at / BLOCK;
     let last = (wanted.end() - 1) / BLOCK;
     let start = first * BLOCK;
-    let end = ((last + 1) * BLOCK).min(value);
+    let end = (last + 1).saturating_mul(BLOCK).min(value);
     let sums = Extent::new(value.checked_add(first * 4)?, (last - first + 1) * 4)?;
     Some(Cover { data: Extent::new(start, end - start)?, sums, skip: at - start })
 }
@@ -57,6 +57,15 @@ mod tests {
         assert_eq!((got.data, got.sums, got.skip), (extent(BLOCK, 2 * BLOCK), extent(value + 4, 8), 1));
         let tail = cover(value, SUM, value - 1, 1).unwrap();
         assert_eq!((tail.data, tail.sums, tail.skip), (extent(3 * BLOCK, 7), extent(value + 12, 4), 6));
+    }
+
+    /// Lengths come from the master, which may be mad.
+    #[test]
+    fn absurd_lengths_do_not_wrap() {
+        let value = u64::MAX - 7;
+        assert_eq!(cover(value, SUM, value - 1, 1), None, "its sums would stand behind the last byte");
+        let first = cover(value, SUM, 0, 1).unwrap();
+        assert_eq!((first.data, first.sums), (extent(0, BLOCK), extent(value, 4)));
     }
 
     #[test]
