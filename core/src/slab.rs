@@ -163,6 +163,8 @@ impl<I: Id, T> Slab<I, T> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::id::OpId;
 
@@ -199,5 +201,29 @@ mod tests {
         let last = slab.id_at(0).unwrap();
         assert_eq!(slab.remove(last), Some(0));
         assert_eq!(slab.insert(1).index(), 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn behaves_like_a_list(steps in prop::collection::vec((any::<bool>(), any::<usize>()), 1..200)) {
+            let (mut slab, mut model, mut dead) = (Slab::<OpId, usize>::default(), Vec::new(), Vec::new());
+            for (n, (grow, which)) in steps.into_iter().enumerate() {
+                if grow || model.is_empty() {
+                    let id = slab.insert(n);
+                    prop_assert!(!model.contains(&(id, n)) && !dead.contains(&id), "an id is given out once");
+                    model.push((id, n));
+                } else {
+                    let (id, value) = model.swap_remove(which % model.len());
+                    prop_assert_eq!(slab.remove(id), Some(value));
+                    dead.push(id);
+                }
+                prop_assert_eq!(slab.len(), model.len());
+                model.sort_unstable_by_key(|(id, _)| id.index());
+                prop_assert!(slab.iter().map(|(id, value)| (id, *value)).eq(model.iter().copied()));
+                prop_assert!(dead.iter().all(|&id| slab.get(id).is_none()));
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ fn check(uniform: &UniformAllocator, live: &BTreeMap<u64, u64>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 128 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn agrees_with_an_interval_map(
