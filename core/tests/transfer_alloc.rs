@@ -1,36 +1,14 @@
 //! Once warm, the transfer engine allocates nothing for batches and ops.
 
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::Cell;
 use core::num::NonZeroU32;
 use core::time::Duration;
-use std::alloc::System;
 
 use springtide_core::id::{Id, PathId, RegionId, TargetId, TicketId};
 use springtide_core::time::Instant;
 use springtide_core::transfer::{
     Completion, Config, Engine, Next, Op, PathShape, PathState, Reject, Status, Transfer, Verb,
 };
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged; counting touches a constant-initialised cell only.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
+use springtide_counting::{Counting, during};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -146,10 +124,6 @@ fn nothing_is_allocated_once_warm() {
     for _ in 0..50 {
         rig.round();
     }
-    let before = ALLOCATIONS.with(Cell::get);
-    for _ in 0..500 {
-        rig.round();
-    }
-    assert_eq!(ALLOCATIONS.with(Cell::get) - before, 0);
+    assert_eq!(during(|| (0..500).for_each(|_| rig.round())), 0);
     assert!(rig.round > 3_000, "the rounds did something: {}", rig.round);
 }

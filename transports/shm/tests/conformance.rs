@@ -1,10 +1,7 @@
 //! The contract's rules, held against two transports in this process: over shared memory, over private memory, and
 //! with writes that go piece by piece.
 
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::Cell;
 use core::time::Duration;
-use std::alloc::System;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -12,6 +9,7 @@ use springtide_core::id::{OpId, PathId, RegionId, RemoteId, TicketId};
 use springtide_core::range::Extent;
 use springtide_core::ticket::Ticket;
 use springtide_core::time::Instant;
+use springtide_counting::{Counting, allocations};
 use springtide_hal::Block;
 use springtide_hal_host::memory::{Options, Sharing, allocate};
 use springtide_transport::conformance::{Side, World};
@@ -19,26 +17,6 @@ use springtide_transport::{
     Armed, Budget, Capabilities, Completion, ControlError, Event, Exposure, Op, SubmitError, Transport,
 };
 use springtide_transport_shm::Shm;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged; counting touches a constant-initialised cell only.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -156,7 +134,7 @@ impl<T: Transport> World for Pair<T> {
         rustix::event::poll(&mut [PollFd::new(&fd.as_fd(), PollFlags::IN)], Some(&at_once)).unwrap() == 1
     }
     fn allocations(&self) -> Option<u64> {
-        Some(ALLOCATIONS.with(Cell::get))
+        Some(allocations())
     }
 }
 

@@ -1,37 +1,15 @@
 //! TCP over loopback keeps the contract, with one connection a path and with several.
 
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::Cell;
 use core::time::Duration;
-use std::alloc::System;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use springtide_core::id::Incarnation;
 use springtide_core::time::Instant;
+use springtide_counting::{Counting, allocations};
 use springtide_hal::Block;
 use springtide_transport::Transport;
 use springtide_transport::conformance::{Side, World, run_all};
 use springtide_transport_tcp::{Config, TcpTransport};
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts the allocations of each thread.
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged; counting touches a constant-initialised cell only.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -95,7 +73,7 @@ impl World for Loopback {
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&now)).unwrap() > 0
     }
     fn allocations(&self) -> Option<u64> {
-        Some(ALLOCATIONS.with(Cell::get))
+        Some(allocations())
     }
 }
 

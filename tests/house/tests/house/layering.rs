@@ -14,7 +14,8 @@ const TABLE: &[Row] = &[
     Row("springtide-core", &[], &["hashbrown", "heapless", "postcard", "serde", "siphasher"]),
     // Memory and devices.
     Row("springtide-hal", &["springtide-core"], &[]),
-    Row("springtide-hal-host", &["springtide-hal"], &["crc32c", "getrandom", "libc", "rustix"]),
+    Row("springtide-counting", &[], &[]),
+    Row("springtide-hal-host", &["springtide-hal"], &["crc32c", "getrandom", "libc", "loom", "rustix"]),
     // Bytes from here to there: each uses one crate of hal at most.
     Row("springtide-transport", &["springtide-hal"], &[]),
     Row("springtide-transport-sim", &["springtide-transport"], &[]),
@@ -24,7 +25,7 @@ const TABLE: &[Row] = &[
     Row(
         "springtide-driver",
         &["springtide-transport", "springtide-hal-host"],
-        &["rustix", "serde", "tracing"],
+        &["loom", "rustix", "serde", "tracing"],
     ),
     Row("springtide-tokio", &["springtide-driver"], &["tokio"]),
     Row("springtide-smol", &["springtide-driver"], &["async-executor", "async-io"]),
@@ -82,6 +83,7 @@ const TABLE: &[Row] = &[
     // All machines in one process, without their sockets.
     Row("springtide-tests-sim", &["springtide-master", "springtide-node"], &["clap", "heapless", "serde"]),
     Row("springtide-fuzz", &["springtide-cli", "springtide-transport-sim"], &["libfuzzer-sys"]),
+    Row("springtide-fuzz", &["springtide-cli", "springtide-transport-sim"], &["clap", "libfuzzer-sys"]),
     Row("springtide-house", &[], &[]),
     Row("xtask", &[], &["clap"]),
 ];
@@ -89,6 +91,7 @@ const TABLE: &[Row] = &[
 /// What tests may use besides: a runtime, the transports, the skip helper.
 const TESTS_MAY_USE: &[&str] = &[
     "springtide",
+    "springtide-counting",
     "springtide-house",
     "springtide-runtime-suite",
     "springtide-tokio",

@@ -1,44 +1,17 @@
 //! A simulated network as a conformance world, and an allocator that counts.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
 
-use core::alloc::{GlobalAlloc, Layout};
-use core::cell::Cell;
 use core::time::Duration;
-use std::alloc::System;
 
 use springtide_core::time::Instant;
+use springtide_counting::{Counting, allocations};
 use springtide_hal::Block;
 use springtide_transport::Transport;
 use springtide_transport::conformance::{Side, World};
 use springtide_transport_sim::{Shape, SimNet, SimTransport};
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts the allocations of each thread.
-pub struct Counting;
-
-// SAFETY: every call goes to the system's allocator unchanged; counting touches a constant-initialised cell only.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
-        unsafe { System.dealloc(at, layout) }
-    }
-}
-
 #[global_allocator]
 static COUNTING: Counting = Counting;
-
-/// How many allocations this thread has made.
-pub fn allocations() -> u64 {
-    ALLOCATIONS.with(Cell::get)
-}
 
 /// Turns an end into the transport that is tested.
 pub type Wrap = Box<dyn Fn(SimTransport, Side) -> Box<dyn Transport>>;
