@@ -15,6 +15,7 @@ mod pause;
 mod runtime;
 mod seat;
 mod shutdown;
+mod sync;
 mod wakes;
 
 pub use alarm::Alarm;

@@ -1,13 +1,18 @@
 //! How a thread sleeps until a waker or a descriptor wakes it.
 
+mod bell;
+#[cfg(all(test, loom))]
+mod orders;
+
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU8, Ordering};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::task::Wake;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use springtide_core::time::Instant;
+
+use crate::sync::{AtomicU8, Ordering};
+use bell::Bell;
 
 /// Nobody sleeps, nobody called.
 const AWAKE: u8 = 0;
@@ -21,12 +26,8 @@ const ASLEEP: u8 = 2;
 #[derive(Debug)]
 pub struct Parker {
     state: AtomicU8,
-    /// `None` when the process had no descriptor left; the owner then sleeps a millisecond at a time.
-    event: Option<OwnedFd>,
+    bell: Bell,
 }
-
-/// How long to sleep at most without an eventfd.
-const BLIND: i64 = 1_000_000;
 
 thread_local! {
     static SPARE: Cell<Option<Arc<Parker>>> = const { Cell::new(None) };
@@ -35,15 +36,12 @@ thread_local! {
 impl Parker {
     /// This thread's parker, or a new one if it is in use further up the stack.
     pub fn take() -> Arc<Self> {
-        SPARE.take().unwrap_or_else(|| {
-            let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok();
-            Arc::new(Self { state: AtomicU8::new(AWAKE), event })
-        })
+        SPARE.take().unwrap_or_else(|| Arc::new(Self { state: AtomicU8::new(AWAKE), bell: Bell::new() }))
     }
 
     /// Keeps `parker` for this thread's next [`take`](Self::take).
     pub fn give_back(parker: Arc<Self>) {
-        if parker.event.is_some() {
+        if parker.bell.works() {
             SPARE.set(Some(parker));
         }
     }
@@ -59,28 +57,10 @@ impl Parker {
         if self.state.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return;
         }
-        let own = self.event.as_ref().map(AsFd::as_fd);
-        let all = own.iter().chain(fds);
-        let mut polled: Vec<_> = all.map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        // An error here (a signal) is a wake-up without a reason, which every caller bears.
-        let _ = poll(&mut polled, timeout(now, until, own.is_none()).as_ref());
-        // A call that came in the meantime stays noted.
-        let _ = self.state.compare_exchange(ASLEEP, AWAKE, Ordering::AcqRel, Ordering::Acquire);
-        if let Some(event) = own.filter(|_| !polled[0].revents().is_empty()) {
-            let _ = rustix::io::read(event, &mut [0; 8]);
-        }
-    }
-}
-
-fn timeout(now: Instant, until: Instant, blind: bool) -> Option<Timespec> {
-    let left = until.since(now);
-    let (tv_sec, tv_nsec) = (left.as_secs() as i64, i64::from(left.subsec_nanos()));
-    match (blind, until == Instant::NEVER) {
-        (true, _) => {
-            Some(Timespec { tv_sec: 0, tv_nsec: if tv_sec > 0 { BLIND } else { tv_nsec.min(BLIND) } })
-        }
-        (false, true) => None,
-        (false, false) => Some(Timespec { tv_sec, tv_nsec }),
+        self.bell.sleep(fds, now, until, || {
+            // A call that came in the meantime stays noted.
+            let _ = self.state.compare_exchange(ASLEEP, AWAKE, Ordering::AcqRel, Ordering::Acquire);
+        });
     }
 }
 
@@ -90,16 +70,13 @@ impl Wake for Parker {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.swap(CALLED, Ordering::AcqRel) == ASLEEP
-            && let Some(event) = &self.event
-        {
-            // Fails only when the counter is full, and then the sleeper is awake.
-            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        if self.state.swap(CALLED, Ordering::AcqRel) == ASLEEP {
+            self.bell.ring();
         }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -3,8 +3,9 @@
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
+use crate::sync::Mutex;
 use crate::wakes::Wakes;
 
 /// A signal that is given once and seen by everybody who holds a clone.

@@ -8,13 +8,14 @@
 //! word  0 published   8 asleep   16 busy   17 closed   18 changed   32 entries …   page-aligned: bytes …
 //! ```
 
-use core::sync::atomic::{AtomicU64, Ordering, fence};
-use std::os::fd::{AsFd, BorrowedFd};
+mod words;
 
-use springtide_hal::{Block, OutOfBounds, Span};
+#[cfg(not(loom))]
+mod files;
+#[cfg(all(test, loom))]
+mod orders;
 
-use crate::map::{MapError, View};
-use crate::memory::{MemoryError, Options, Sharing, allocate};
+use words::{AtomicU64, Ordering, Own, Theirs, fence};
 
 const PUBLISHED: usize = 0;
 const ENTRIES: usize = 32;
@@ -75,28 +76,12 @@ impl Flag {
 /// A board of our own: this process alone stores there.
 #[derive(Debug)]
 pub struct Board {
-    block: Block,
+    words: Own,
     shape: Shape,
     pushed: u64,
 }
 
 impl Board {
-    /// A board with nothing published and all flags zero.
-    ///
-    /// # Panics
-    /// When `shape.slots` is no power of two.
-    pub fn create(shape: Shape) -> Result<Self, MemoryError> {
-        assert!(shape.slots.is_power_of_two(), "ring of {} slots", shape.slots);
-        let options = Options { sharing: Sharing::Shared, ..Options::default() };
-        Ok(Self { block: allocate(shape.total(), options)?.block, shape, pushed: 0 })
-    }
-
-    /// The file that the peer maps.
-    pub fn file(&self) -> BorrowedFd<'_> {
-        let (file, _) = self.block.file().expect("a shared block has a file");
-        file
-    }
-
     /// Stores `entry` into the ring's next slot, unseen until [`publish`](Self::publish). The caller knows that the
     /// peer is done with what was there. Words beyond the shape's are left out.
     pub fn push(&mut self, entry: &[u64]) {
@@ -124,35 +109,19 @@ impl Board {
         self.word(flag.word()).load(Ordering::Relaxed)
     }
 
-    /// The bulk bytes `at .. at + len`.
-    pub fn bulk(&self, at: u64, len: u64) -> Result<Span<'_>, OutOfBounds> {
-        if at.checked_add(len).is_none_or(|end| end > self.shape.bytes) {
-            return Err(OutOfBounds);
-        }
-        self.block.span(self.shape.bulk() + at, len)
-    }
-
     fn word(&self, index: usize) -> &AtomicU64 {
-        let span = self.block.span(index as u64 * 8, 8).expect("words lie inside the shape");
-        // SAFETY: the word lies in our block, which lives as long as `self`, is aligned (the block starts at a page),
-        // and is only ever stored to atomically, by this process.
-        unsafe { AtomicU64::from_ptr(span.address().as_ptr().cast()) }
+        self.words.word(index)
     }
 }
 
 /// A peer's board: the peer alone stores there. Every number may be garbage.
 #[derive(Debug)]
 pub struct PeerBoard {
-    view: View,
+    words: Theirs,
     shape: Shape,
 }
 
 impl PeerBoard {
-    /// Maps the board behind `file`.
-    pub fn map(file: impl AsFd, shape: Shape) -> Result<Self, MapError> {
-        Ok(Self { view: View::map(file, shape.total())?, shape })
-    }
-
     /// How many entries the peer published since it began. The entries below are visible.
     pub fn published(&self) -> u64 {
         self.word(PUBLISHED).load(Ordering::Acquire)
@@ -178,22 +147,26 @@ impl PeerBoard {
         self.flag(Flag::Asleep) != 0
     }
 
-    /// Copies the bulk bytes from `at` on over all of `to`.
-    pub fn copy_bulk(&self, at: u64, to: Span<'_>) -> Result<(), OutOfBounds> {
-        if at.checked_add(to.len()).is_none_or(|end| end > self.shape.bytes) {
-            return Err(OutOfBounds);
-        }
-        self.view.copy_to(self.shape.bulk() + at, to)
-    }
-
     fn word(&self, index: usize) -> &AtomicU64 {
-        self.view.word(index).expect("the view was checked to hold the shape")
+        self.words.word(index)
     }
 }
 
-#[cfg(test)]
+#[cfg(loom)]
+impl Board {
+    /// A board and what its peer sees of it, in words of loom's.
+    fn pair(shape: Shape) -> (Self, PeerBoard) {
+        let (own, theirs) = words::pair((shape.total() / 8) as usize);
+        (Self { words: own, shape, pushed: 0 }, PeerBoard { words: theirs, shape })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
+    use springtide_hal::Block;
+
     use super::*;
+    use crate::map::MapError;
 
     const SHAPE: Shape = Shape { slots: 8, words: 3, bytes: 1000 };
 

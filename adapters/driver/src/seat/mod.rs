@@ -21,17 +21,20 @@
 
 mod attend;
 mod block;
+#[cfg(all(test, loom))]
+mod orders;
 mod watch;
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::task::Waker;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{PoisonError, TryLockError};
 
 use springtide_core::time::Instant;
 use springtide_transport::Armed;
 
+use crate::sync::{Mutex, MutexGuard};
 use crate::wakes::Wakes;
 use watch::Watch;
 
@@ -221,5 +224,5 @@ impl<D> Drop for Seat<D> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -29,7 +29,7 @@ impl Watch {
     }
 
     /// Whether nobody watches or waits.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(super) fn is_empty(&self) -> bool {
         self.watcher.is_none() && self.queue.is_empty()
     }
