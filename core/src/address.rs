@@ -136,7 +136,7 @@ fn name(host: &str) -> Result<&str, Fault> {
 
 fn check_ipv6(host: &str) -> Result<(), Fault> {
     let (ip, zone) = host.split_once('%').map_or((host, None), |(ip, zone)| (ip, Some(zone)));
-    let zone_is_name = zone.is_none_or(|zone| !zone.is_empty() && !zone.contains(['%', ':']));
+    let zone_is_name = zone.is_none_or(|zone| !zone.is_empty() && !zone.contains(['%', ':', '[', ']']));
     if zone_is_name && ip.parse::<Ipv6Addr>().is_ok() { Ok(()) } else { Err(Fault::Ipv6) }
 }
 
@@ -247,6 +247,7 @@ mod tests {
             ("node:a:b", Fault::Ipv6),
             ("fe80::1%", Fault::Ipv6),
             ("::1%a%b", Fault::Ipv6),
+            ("[::1%a[b]:1", Fault::Ipv6),
             ("node%a", Fault::Character('%')),
             ("", Fault::Empty),
             (" node-a", Fault::Character(' ')),
