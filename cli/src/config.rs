@@ -71,10 +71,18 @@ impl Settings {
         match file_name(arguments).or_else(|| std::env::var_os("SPRINGTIDE_CONFIG").map(PathBuf::from)) {
             None => Self::new(command, None, &Table::new()),
             Some(file) => {
-                let table = read(&file)?;
-                Self::new(command, Some(file), &table)
+                let text = std::fs::read_to_string(&file).map_err(|error| {
+                    Failure::usage(format_args!("cannot read the settings in {}: {error}", file.display()))
+                })?;
+                Self::from_text(command, file, &text)
             }
         }
+    }
+
+    /// The settings of `command` with those of `text`, which is what stands in `file`.
+    pub fn from_text(command: Command, file: PathBuf, text: &str) -> Result<Self, Failure> {
+        let table = parse(&file, text)?;
+        Self::new(command, Some(file), &table)
     }
 
     fn new(command: Command, file: Option<PathBuf>, table: &Table) -> Result<Self, Failure> {
@@ -298,10 +306,7 @@ fn file_name(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
-fn read(file: &Path) -> Result<Table, Failure> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        Failure::usage(format_args!("cannot read the settings in {}: {error}", file.display()))
-    })?;
+fn parse(file: &Path, text: &str) -> Result<Table, Failure> {
     text.parse().map_err(|error: toml::de::Error| {
         let line =
             error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);

@@ -26,6 +26,7 @@ fn what_was_found_stays_found() {
 }
 
 /// Each target has a program of its name and a folder of inputs, and nothing else has.
+#[cfg(feature = "command")]
 #[test]
 fn programs_and_folders_are_named_after_targets() {
     let names = |folder: &Path| {

@@ -12,7 +12,7 @@ mod trace;
 
 pub use conversation::generate;
 pub use prefix::{Hits, PrefixCache, prefix_hits};
-pub use trace::{Fault, MOST_BLOCKS, TraceError, read};
+pub use trace::{Fault, MOST_BLOCKS, TraceError, read, records};
 
 use serde::Deserialize;
 

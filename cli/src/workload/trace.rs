@@ -89,7 +89,8 @@ fn unreadable(error: &io::Error) -> Fault {
     }
 }
 
-fn records(mut input: impl BufRead, most: usize) -> Result<Vec<Record>, Fault> {
+/// Reads up to `most` requests of a trace from `input`. Never more than a line, of 44 MiB at most, is held besides.
+pub fn records(mut input: impl BufRead, most: usize) -> Result<Vec<Record>, Fault> {
     let (mut records, mut text, mut number, mut blank) = (Vec::new(), Vec::new(), 0, None);
     while records.len() < most {
         text.clear();

@@ -21,6 +21,8 @@ mod ask;
 mod drive;
 mod entry;
 mod flight;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod guest;
 mod link;
 mod load;

@@ -25,6 +25,8 @@
 mod address;
 mod config;
 mod connection;
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 mod inbox;
 mod initiator;
 mod listen;

@@ -1,0 +1,10 @@
+//! Addresses as people write them.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| springtide_fuzz::addresses(data));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    springtide_fuzz::replay("addresses");
+}

@@ -1,0 +1,10 @@
+//! The frame around every message.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| springtide_fuzz::frames(data));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    springtide_fuzz::replay("frames");
+}

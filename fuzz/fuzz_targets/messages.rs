@@ -1,0 +1,10 @@
+//! Every call and every answer.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| springtide_fuzz::messages(data));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    springtide_fuzz::replay("messages");
+}
