@@ -1,15 +1,19 @@
-//! Tasks of the workspace: `cargo xtask setup`, `cargo xtask test`, `cargo xtask sim`.
+//! Tasks of the workspace: `cargo xtask setup`, `test` and `sim`, and tests under tools that watch them.
 #![forbid(unsafe_code)]
 
+mod fuzz;
 mod setup;
 mod sim;
 mod tally;
 mod test;
+mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use tools::Tool;
 
 /// Tasks of the workspace.
 #[derive(Parser)]
@@ -29,6 +33,16 @@ enum Task {
     /// Run the cluster simulator.
     #[command(disable_help_flag = true)]
     Sim(sim::Args),
+    /// Run every fuzz target for a while.
+    Fuzz(fuzz::Args),
+    /// Run the tests of tables, rings and slabs under Miri.
+    Miri(tools::Args),
+    /// Run the tests of the system modules under AddressSanitizer.
+    Asan(tools::Args),
+    /// Run the tests of the system modules under ThreadSanitizer.
+    Tsan(tools::Args),
+    /// Run what threads share in all its orders under loom.
+    Loom(tools::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +50,11 @@ fn main() -> ExitCode {
         Task::Setup => setup::run(),
         Task::Test(args) => test::run(&args),
         Task::Sim(args) => sim::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args),
+        Task::Miri(args) => tools::run(Tool::Miri, &args),
+        Task::Asan(args) => tools::run(Tool::Address, &args),
+        Task::Tsan(args) => tools::run(Tool::Thread, &args),
+        Task::Loom(args) => tools::run(Tool::Loom, &args),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

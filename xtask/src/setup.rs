@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::installed;
+use crate::tools::Need;
 
 /// A Debian package, the program by which to see that it is there, and what it is for.
 struct Package {
@@ -21,10 +22,14 @@ const PACKAGES: &[Package] = &[Package {
 const TARGETS: &[(&str, &str)] =
     &[("x86_64-unknown-none", "checks the core for a machine without an operating system")];
 
+/// The version of cargo-fuzz that the targets are built with.
+const FUZZ: &str = "0.13.2";
+
 /// Installs what is missing; `Ok(true)` if everything is there at the end.
 pub(crate) fn run() -> Result<bool, String> {
     packages()?;
     targets()?;
+    nightly();
     if installed("cargo-nextest") {
         println!("cargo-nextest: there");
     } else {
@@ -75,6 +80,31 @@ fn targets() -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// What fuzzing and the tools that watch tests need. Where it cannot be had the steps that need it say that they are
+/// skipped, so that is no failure here.
+fn nightly() {
+    if !installed("rustup") {
+        println!("rustup: not there; what needs a nightly toolchain will be skipped");
+        return;
+    }
+    let toolchain: &[&str] = &["toolchain", "install", "nightly", "--profile", "minimal", "--no-self-update"];
+    let component = |name| ["component", "add", name, "--toolchain", "nightly"];
+    let fuzz = ["install", "cargo-fuzz", "--locked", "--version", FUZZ];
+    let wanted = [
+        ("nightly toolchain", Need::Nightly, "rustup", toolchain),
+        ("rust-src", Need::Source, "rustup", &component("rust-src")),
+        ("miri", Need::Miri, "rustup", &component("miri")),
+        ("cargo-fuzz", Need::Fuzz, "cargo", &fuzz),
+    ];
+    for (name, need, program, words) in wanted {
+        if need.missing().is_none() {
+            println!("{name}: there");
+        } else if let Err(error) = call(Command::new(program).args(words)) {
+            println!("{name}: cannot be installed ({error}); what needs it will be skipped");
+        }
+    }
 }
 
 fn is_root() -> bool {
