@@ -58,7 +58,9 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
     });
     let failed = failed.into_inner().expect("nothing panics while it is held");
     for target in &failed {
-        println!("{target} found something: fuzz/artifacts/{target}; repeat: cargo run --bin {target} FILE");
+        println!(
+            "{target} found something: fuzz/artifacts/{target}; repeat: cargo run -p springtide-fuzz --bin {target} FILE"
+        );
     }
     Ok(failed.is_empty())
 }
