@@ -81,7 +81,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => any::<usize>().prop_map(Step::Free),
         1 => any::<usize>().prop_map(Step::FreeTwice),
     ];
-    proptest::collection::vec(step, 1..300)
+    proptest::collection::vec(step, 1..if cfg!(miri) { 30 } else { 300 })
 }
 
 proptest! {

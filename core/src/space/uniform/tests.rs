@@ -37,7 +37,7 @@ proptest! {
 
     #[test]
     fn agrees_with_an_interval_map(
-        steps in proptest::collection::vec((any::<bool>(), prop_oneof![1..9_000u64, Just(64), Just(5_000)], any::<usize>()), 1..300),
+        steps in proptest::collection::vec((any::<bool>(), prop_oneof![1..9_000u64, Just(64), Just(5_000)], any::<usize>()), 1..if cfg!(miri) { 30 } else { 300 }),
         pages in 1..12u64,
     ) {
         let mut uniform = UniformAllocator::new(pages * PAGE, PAGE).unwrap();
