@@ -110,14 +110,16 @@ fn prefault_and_its_fallback_make_pages_present() {
 
 #[test]
 fn adopted_memory_keeps_its_keeper() {
-    let bytes = Box::leak(vec![3u8; 10].into_boxed_slice());
-    let address = NonNull::from(&mut bytes[0]);
+    let bytes = Box::into_raw(Box::new([3u8; 10]));
+    let address = NonNull::new(bytes).expect("a box is somewhere").cast();
     let keeper: Arc<dyn Any + Send + Sync> = Arc::new(());
-    // SAFETY: the bytes were leaked, and nobody refers to them any more.
+    // SAFETY: the bytes stay until the end of this test, and nobody refers to them meanwhile.
     let block = unsafe { adopt(address, 10, keeper.clone()) };
     assert_eq!(Arc::strong_count(&keeper), 2);
     block.write(0, &[4]).unwrap();
     assert_eq!(block.to_vec(), [4, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
     drop(block);
     assert_eq!(Arc::strong_count(&keeper), 1);
+    // SAFETY: they came from a box, and the block that used them is gone.
+    drop(unsafe { Box::from_raw(bytes) });
 }
