@@ -107,10 +107,7 @@ impl Tool {
     /// The tests of `package` under this tool. Each tool has a target folder of its own: flags differ, and cargo would
     /// build everything anew at each change.
     fn command(self, (package, arguments): Run) -> Command {
-        let (mut command, folder) = match self {
-            Self::Loom => (Command::new("cargo"), "target/loom"),
-            _ => (Command::new("rustup"), "target/tools"),
-        };
+        let mut command = Command::new(if self == Self::Loom { "cargo" } else { "rustup" });
         if self != Self::Loom {
             command.args(["run", "nightly", "cargo"]);
         }
@@ -119,7 +116,7 @@ impl Tool {
         }
         let (test, names): (Vec<&str>, Vec<&str>) = arguments.iter().partition(|word| word.starts_with("--"));
         command.args(["test", "--locked", "--package", package]).args(test);
-        command.arg("--target-dir").arg(root().join(folder).join(self.name()));
+        command.arg("--target-dir").arg(root().join("target/tools").join(self.name()));
         match self {
             Self::Miri => {
                 command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("PROPTEST_CASES", "3");
