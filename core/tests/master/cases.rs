@@ -209,6 +209,7 @@ fn what_was_granted_ahead_of_a_dead_writer_comes_back() {
     let caller = pool.caller(2);
     let mut granted = Vec::new();
     pool.master.reserve(pool.now, caller, 65_536, 16, &PutOptions::default(), &mut granted).unwrap();
+    let caller = pool.caller(2);
     let published =
         pool.master.publish(pool.now, caller, granted[0].object, key("k"), 65_536, Written::all(SUM));
     assert_eq!((published, pool.used()), (Ok(()), 16 * 65_536));
