@@ -22,7 +22,6 @@ mod locate;
 pub mod member;
 mod memory;
 mod parts;
-mod patience;
 mod put;
 mod read;
 mod routes;

@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use springtide_core::client::patience::{Share, attempt};
 use springtide_core::client::{Cover, Gets, NextGet, Read, ReadEnd, cover};
 use springtide_core::error::Code;
 use springtide_core::id::SegmentId;
@@ -12,7 +13,6 @@ use springtide_core::wire::message::{self, Found, Leased, Location, Refusal};
 use springtide_driver::Runtime;
 
 use crate::memory::Lease;
-use crate::patience::{Share, attempt};
 use crate::tally::CallKind;
 use crate::trip::{Aside, Place, Reading, Trip, finish, follow};
 use crate::{Checksums, Client, Error, same};

@@ -21,10 +21,7 @@ pub(crate) fn sum(value: &Parts<'_>, trailer: &mut Vec<u8>) -> Checksum {
 
 /// Whether the whole `value` sums to `checksum`.
 pub(crate) fn is_whole(value: &Parts<'_>, checksum: Checksum) -> bool {
-    match checksum {
-        Checksum::None => true,
-        Checksum::Crc32c(expected) => whole(value) == expected,
-    }
+    checksum.fits(|| whole(value))
 }
 
 fn whole(value: &Parts<'_>) -> u32 {

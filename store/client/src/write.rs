@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use springtide_core::checksum::{Checksum, stored_len};
+use springtide_core::client::patience::{Share, attempt};
 use springtide_core::client::{self, Ending, NextPut, Puts, WriteEnd};
 use springtide_core::error::Code;
 use springtide_core::id::TicketId;
@@ -20,7 +21,6 @@ use springtide_rpc::Call;
 use crate::ahead::{self, Extent};
 use crate::memory::{Lease, Slice};
 use crate::parts::{FOREIGN, Parts};
-use crate::patience::{Share, attempt};
 use crate::routes::Route;
 use crate::tally::CallKind;
 use crate::{Checksums, Client, Error, PutOptions, verify};
@@ -270,11 +270,7 @@ impl<R: Runtime> Client<R> {
     fn write_failed(&self, writing: &Writing, failure: Failure, quiet: Quiet) -> WriteEnd {
         tracing::debug!(segment = %writing.segment, %failure, "a write failed");
         self.0.routes.forget(writing.segment, writing.route);
-        // A write that was cut off may still be on its way to its owner: only a refusal is sure.
-        match (failure, quiet) {
-            (Failure::Refused, Quiet::Yes) => WriteEnd::Failed,
-            _ => WriteEnd::Unsure,
-        }
+        WriteEnd::failed(failure, quiet)
     }
 
     /// Ends items with `code` and gives their extents back.
