@@ -130,7 +130,7 @@ impl Oracle {
             message::RESERVE => self.reserved(pid, seen, said),
             message::PUT_END => self.ended(pid, seen, asked, said),
             message::PUBLISH => self.published(pid, seen, asked, said),
-            message::PUT_ABORT => self.aborted(pid, asked, said),
+            message::PUT_ABORT => self.aborted(pid, seen, asked, said),
             message::GET => self.found(pid, seen, asked, said),
             message::EXISTS => self.probed(pid, seen, asked, said),
             message::REMOVE => self.removed(pid, seen, asked, said),
@@ -305,13 +305,20 @@ impl Oracle {
         put
     }
 
-    fn aborted(&mut self, pid: Pid, asked: &[u8], said: &[u8]) -> Result<(), codec::Malformed> {
+    fn aborted(
+        &mut self,
+        pid: Pid,
+        seen: Seen<'_>,
+        asked: &[u8],
+        said: &[u8],
+    ) -> Result<(), codec::Malformed> {
         let ((), items) = codec::split::<(), Abandoned>(asked)?;
         let ((), answers) = codec::split::<(), Result<(), Refusal>>(said)?;
         for (item, answer) in items.zip(answers) {
             if let (Ok(item), Ok(Ok(()))) = (item, answer) {
                 let writer = if item.quiet { Writer::Quiet } else { Writer::Unsure };
                 self.views[pid.index()].take(item.object, writer);
+                self.must_be_gone(seen, item.object);
             }
         }
         Ok(())
@@ -423,6 +430,7 @@ impl Oracle {
                         self.violate(seen.at, Rule::Leased, what);
                     }
                     let object = self.views[pid.index()].take(id, Writer::Ended);
+                    self.must_be_gone(seen, id);
                     if let Some(put) = object.and_then(|object| object.put).and_then(|put| self.put_of(put)) {
                         put.removed = seen.at;
                     }
@@ -438,6 +446,13 @@ impl Oracle {
             }
         }
         Ok(())
+    }
+
+    /// What was given up or removed is no object any more, from that moment on.
+    fn must_be_gone(&mut self, seen: Seen<'_>, id: ObjectId) {
+        if seen.master.object(id).is_some() {
+            self.violate(seen.at, Rule::Leak, format_args!("{id} was given up, and is there all the same"));
+        }
     }
 
     /// An object may be gone: if its master has it no more, there must be a reason.

@@ -491,6 +491,21 @@ fn a_call_that_ends_twice() {
 }
 
 #[test]
+fn given_up_and_still_there() {
+    let mut rig = Rig::new();
+    let (_, grant) = rig.start(1, 100, &Options::default());
+    let asked = body(|out| {
+        codec::put(out, &());
+        codec::put(out, &Abandoned { object: grant.object, quiet: true });
+    });
+    rig.pretend(message::PUT_ABORT, &asked, |out| {
+        codec::put(out, &());
+        codec::put(out, &Ok::<(), Refusal>(()));
+    });
+    rig.expect(Some(Rule::Leak));
+}
+
+#[test]
 fn what_is_left_over() {
     let mut rig = Rig::new();
     rig.start(1, 100, &Options::default());
