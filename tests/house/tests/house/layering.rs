@@ -81,7 +81,11 @@ const TABLE: &[Row] = &[
     ),
     Row("springtide-benches", &["springtide", "springtide-transport-sim"], &["criterion", "rustix"]),
     // All machines in one process, without their sockets.
-    Row("springtide-tests-sim", &["springtide-master", "springtide-node"], &["clap", "heapless", "rustix", "serde"]),
+    Row(
+        "springtide-tests-sim",
+        &["springtide-master", "springtide-node"],
+        &["clap", "heapless", "rustix", "serde"],
+    ),
     Row("springtide-fuzz", &["springtide-cli", "springtide-transport-sim"], &["clap", "libfuzzer-sys"]),
     Row("springtide-house", &[], &[]),
     Row("xtask", &[], &["clap"]),
