@@ -1,6 +1,7 @@
-//! Tasks of the workspace: `cargo xtask setup`, `test` and `sim`, and tests under tools that watch them.
+//! Tasks of the workspace: `cargo xtask setup`, `test`, `sim` and `broken`, and tests under tools that watch them.
 #![forbid(unsafe_code)]
 
+mod broken;
 mod fuzz;
 mod setup;
 mod sim;
@@ -33,6 +34,8 @@ enum Task {
     /// Run the cluster simulator.
     #[command(disable_help_flag = true)]
     Sim(sim::Args),
+    /// Break the product's rules one by one, and see that the simulator notices.
+    Broken(broken::Args),
     /// Run every fuzz target for a while.
     Fuzz(fuzz::Args),
     /// Run the tests of tables, rings and slabs under Miri.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Task::Setup => setup::run(),
         Task::Test(args) => test::run(&args),
         Task::Sim(args) => sim::run(&args),
+        Task::Broken(args) => broken::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::Miri(args) => tools::run(Tool::Miri, &args),
         Task::Asan(args) => tools::run(Tool::Address, &args),
