@@ -260,6 +260,9 @@ impl Membership {
                     self.effects.push_back(effect);
                 }
             }
+            // It may be the id of a mount whose answer is still on its way: the gate that will stand there would not know
+            // of this fence. The master asks again.
+            None if self.segments.iter().any(|(_, id)| id.is_none()) => {}
             // A segment that we no longer serve under that id: nothing can land in it.
             None => self.fenced.push(duty.number),
         }
@@ -348,6 +351,21 @@ mod tests {
         assert_eq!(member.next(NOW), Next::Heartbeat);
         beat(&mut member, ClientStatus::Healthy, &[]);
         assert_eq!(member.next(NOW), Next::Wait(NOW + Duration::from_secs(1)));
+    }
+
+    /// The master has mounted a segment, but its answer has not come: puts may be fenced there already.
+    #[test]
+    fn a_fence_for_what_is_still_being_mounted_is_not_said_to_stand() {
+        let mut member = member(1);
+        member.handle_registered(NOW, registered());
+        assert_eq!(member.next(NOW), Next::Mount(0));
+        beat(&mut member, ClientStatus::Healthy, &[duty(5, 0)]);
+        assert_eq!(member.fenced(), &[] as &[u64]);
+        member.handle_mounted(NOW, 0, Ok(id(0)));
+        assert_eq!(member.effect(), Some(Effect::Expose { place: 0, id: id(0), key: KEY }));
+        beat(&mut member, ClientStatus::Healthy, &[duty(5, 0), duty(6, 9)]);
+        assert_eq!(member.effect(), Some(Effect::Fence { place: 0, duty: duty(5, 0) }));
+        assert_eq!(member.fenced(), [6], "nothing is served under that id");
     }
 
     #[test]

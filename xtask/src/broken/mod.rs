@@ -54,7 +54,8 @@ impl Broken {
                 self.name, self.file
             ));
         }
-        let write = |text: &str| std::fs::write(&path, text).map_err(|error| format!("{}: {error}", self.file));
+        let write =
+            |text: &str| std::fs::write(&path, text).map_err(|error| format!("{}: {error}", self.file));
         write(&whole.replacen(self.from, self.to, 1))?;
         let result = during();
         write(&whole)?;
@@ -95,7 +96,10 @@ fn copy() -> Result<PathBuf, String> {
 /// Runs the simulator of `tree`; gives back the line that names a violation, if there is one.
 fn simulate(tree: &Path, seeds: u32) -> Result<Option<String>, String> {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(tree).env("RUSTFLAGS", "--cap-lints=warn").env("CARGO_TARGET_DIR", tree.join("target"));
+    command
+        .current_dir(tree)
+        .env("RUSTFLAGS", "--cap-lints=warn")
+        .env("CARGO_TARGET_DIR", tree.join("target"));
     command.args(["run", "--quiet", "--package", "springtide-tests-sim", "--", "--seeds"]);
     let output = command.arg(format!("1..={seeds}")).stderr(Stdio::piped()).output();
     let output = output.map_err(|error| format!("cargo does not start: {error}"))?;
