@@ -25,6 +25,11 @@ impl Master {
         self.evict_step(now);
     }
 
+    /// Takes note of the time, and gives it back as this machine counts it: never earlier than before.
+    pub fn observe(&mut self, now: Instant) -> Instant {
+        self.clock.observe(now)
+    }
+
     /// What the master has to say; [`Next::Wait`] comes last.
     pub fn poll(&mut self, now: Instant) -> Next {
         let now = self.clock.observe(now);

@@ -27,6 +27,8 @@ pub(crate) fn dispatch(
     frame: &Frame<'_>,
     replies: &mut Replies<'_>,
 ) {
+    // Also for calls that ask nothing of the machine: its time is that of the last frame.
+    let now = state.master.observe(now);
     let answer = Answer::new(&frame.header, replies, calls);
     if frame.header.method == wire::HELLO {
         return hello(state, peer, frame, answer);

@@ -449,9 +449,8 @@ impl World {
         for (place, process) in processes.iter().enumerate() {
             let Process::Master(master) = process else { continue };
             let pid = Pid(place as u16);
-            let now = env.local(pid);
             let Env { oracle, fabric, now: at, .. } = env;
-            oracle.audit((*at, now), (pid, master.core()), fabric, *audits);
+            oracle.audit(*at, (pid, master.core()), fabric, *audits);
         }
     }
 

@@ -14,16 +14,8 @@ use crate::pattern;
 use crate::queue::Pid;
 
 impl Oracle {
-    /// Recounts everything that the master `pid` holds. `round` differs from recount to recount, and is not zero.
-    pub fn audit(
-        &mut self,
-        (at, now): (Instant, Instant),
-        (pid, master): (Pid, &Master),
-        fabric: &Fabric,
-        round: u32,
-    ) {
-        let view = &mut self.views[pid.index()];
-        view.now = view.now.max(now);
+    /// Recounts everything that the master `pid` holds, whose clock it does not look at. `round` differs from recount to recount, and is not zero.
+    pub fn audit(&mut self, at: Instant, (pid, master): (Pid, &Master), fabric: &Fabric, round: u32) {
         let seen = Seen { at, master, fabric };
         self.recount(pid, seen, round);
         self.recheck(pid, seen);

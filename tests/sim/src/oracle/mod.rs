@@ -4,8 +4,8 @@
 //! gets. From these it keeps its own account: which put is what, which object is where, who may count on it for how
 //! long, and whose every granule is. It changes nothing.
 //!
-//! - [`puts`]: whose bytes a read may give; - [`answers`]: what a master may answer; [`objects`]: what it holds; - [`space`]: when bytes may be
-//!   used again; - [`audit`]: the full recount; - [`calls`]: every request has exactly one answer.
+//! - `puts`: whose bytes a read may give; - `answers`: what a master may answer; `objects`: what it holds; - `space`: when bytes may be
+//!   used again; - `audit`: the full recount; - `calls`: every request has exactly one answer.
 
 mod answers;
 mod audit;

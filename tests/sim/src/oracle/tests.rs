@@ -177,7 +177,7 @@ impl Rig {
 
     fn audit(&mut self) {
         let Self { machine, oracle, fabric, now, .. } = self;
-        oracle.audit((*now, *now), (PID, machine.master()), fabric, 1);
+        oracle.audit(*now, (PID, machine.master()), fabric, 1);
     }
 
     fn got(&mut self, key: u32, asked: Instant, value: &[u8]) {
