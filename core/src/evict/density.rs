@@ -193,6 +193,9 @@ impl Density {
             self.go_on(slot, used);
         } else if parent != NONE && parent == tip {
             self.go_on(slot, used);
+        } else if tip == NONE {
+            // The first of a batch: nobody knows what it follows this time, so what it followed before is believed.
+            self.begin(slot, used);
         } else {
             self.forest.detach(slot);
             self.begin(slot, used);
@@ -274,6 +277,11 @@ impl Policy for Density {
         node.use_in(class, now);
         self.curves.begin(class);
         self.place_read(slot, used, age);
+    }
+
+    fn begin_batch(&mut self) {
+        let fresh = self.path.fresh;
+        self.path = Path { fresh, ..Path::default() };
     }
 
     fn remove(&mut self, slot: u32, why: Removed) {
@@ -412,6 +420,20 @@ mod tests {
         density.touch(0);
         (4..6).for_each(|slot| density.touch(slot));
         assert_eq!(density.forest.node(5).parent(), 4);
+    }
+
+    #[test]
+    fn the_first_of_a_batch_keeps_what_it_followed_and_gains_nothing() {
+        let mut density = filled(16);
+        density.touch(9);
+        density.begin_batch();
+        (4..6).for_each(|slot| density.touch(slot));
+        assert_eq!(density.forest.node(4).parent(), 3, "it is not known to follow another one");
+        density.begin_batch();
+        density.insert(16, 16);
+        density.insert(17, 17);
+        assert_eq!(density.forest.node(16).parent(), NONE, "another caller read entry 5");
+        assert_eq!(density.forest.node(17).parent(), 16);
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub trait Policy {
     /// The entry in `slot` was read.
     fn touch(&mut self, slot: u32);
 
+    /// A batch of calls begins: what comes next need not follow what came before, as that may be another caller's.
+    fn begin_batch(&mut self) {}
+
     /// The entry in `slot` is gone. Also call it for the slot that [`victim`](Self::victim) named, once it was taken.
     fn remove(&mut self, slot: u32, why: Removed);
 
@@ -194,6 +197,10 @@ impl Policy for Evictor {
 
     fn touch(&mut self, slot: u32) {
         each!(self, p => p.touch(slot));
+    }
+
+    fn begin_batch(&mut self) {
+        each!(self, p => p.begin_batch());
     }
 
     fn remove(&mut self, slot: u32, why: Removed) {

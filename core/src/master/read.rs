@@ -33,6 +33,12 @@ impl Master {
         core::hint::black_box(self.shard.warm(caller.tenant, keys, ahead, space));
     }
 
+    /// A batch of gets or ends of puts begins. The policy takes what is read or finished in a row for a chain of
+    /// prefixes; batches of different callers are none. Calls that come alone need not be announced.
+    pub fn begin_batch(&mut self) {
+        self.shard.begin_batch();
+    }
+
     /// Whether a key is there. Probes change nothing unless they ask to (case 13).
     pub fn exists(&mut self, now: Instant, caller: Caller, key: Key<'_>, probe: Probe) -> Existence {
         let now = self.clock.observe(now);

@@ -18,11 +18,19 @@ fn millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
+/// Tells the policy that a batch begins, if it has more than one item: calls of one item are told apart by nobody.
+fn begin_batch<T>(state: &mut State, mut items: impl Iterator<Item = T>) {
+    if items.nth(1).is_some() {
+        state.master.begin_batch();
+    }
+}
+
 pub(crate) fn get(state: &mut State, caller: Caller, call: Call<'_, '_>) {
     let ((), keys) = match split::<(), &[u8]>(call.frame.body) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
+    begin_batch(state, keys.clone());
     let lease_ms = millis(state.master.config().lease);
     call.answer.batch(&wire::Leased { lease_ms }, |out| {
         for key in keys {
@@ -101,6 +109,7 @@ pub(crate) fn put_end(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
+    begin_batch(state, items.clone());
     call.answer.batch(&(), |out| {
         for item in items {
             let written = Written { checksum: item.checksum, failed: &item.failed };
@@ -161,6 +170,7 @@ pub(crate) fn publish(state: &mut State, caller: Caller, call: Call<'_, '_>) {
         Ok(parts) => parts,
         Err(error) => return call.answer.refuse(Code::INVALID_PARAMS, error),
     };
+    begin_batch(state, items.clone());
     call.answer.batch(&(), |out| {
         for item in items {
             let published = Key::new(item.key).map_err(|_| BAD_KEY).and_then(|key| {

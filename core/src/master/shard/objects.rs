@@ -276,6 +276,11 @@ impl Shard {
         self.evictor.touch(slot);
     }
 
+    /// What is read or finished next need not follow what came before.
+    pub(in crate::master) fn begin_batch(&mut self) {
+        self.evictor.begin_batch();
+    }
+
     fn links(&mut self, slot: u32) -> Option<&mut Links> {
         match &mut self.objects.at_mut(slot)?.phase {
             Phase::Writing { links, .. } => Some(links),
