@@ -60,7 +60,7 @@ const MIRI: &[Run] = &[
             "a_fence_ends",
         ],
     ),
-    ("springtide-transport-shm", &["--lib", "table", "entry", "message", "both_come_back"]),
+    ("springtide-transport-shm", &["--lib", "table", "entry", "message::", "both_come_back"]),
     ("springtide-transport-tcp", &["--lib", "table", "address"]),
     ("springtide-driver", &["--lib", "pause", "shutdown", "by_id"]),
 ];
