@@ -3,11 +3,11 @@
 use springtide_core::id::Caller;
 use springtide_core::key::Key;
 use springtide_core::master::{Ahead, Master};
+use springtide_core::wire::codec::split;
 use springtide_core::wire::frame::Frame;
 use springtide_core::wire::message as wire;
 use springtide_rpc::Frames;
 
-use crate::answer::split;
 use crate::state::{Peer, State};
 
 /// Keys that are looked ahead for at once: what they touch stays in the cache until it is used.
@@ -41,13 +41,14 @@ impl<'k> Keys<'_, 'k> {
         self.keys.clear();
     }
 
-    /// Adds the keys of `frame`. One that cannot be read is refused when its turn comes.
+    /// Adds the keys of `frame`. What cannot be read is refused when its turn comes,
+    /// so nothing is checked here: every item is decoded once.
     fn add_all(&mut self, frame: &Frame<'k>) {
         let body = frame.body;
         match frame.header.method {
             wire::GET => {
                 let Ok(((), keys)) = split::<(), &[u8]>(body) else { return };
-                keys.for_each(|key| self.add(Ahead::Read, key));
+                keys.map_while(Result::ok).for_each(|key| self.add(Ahead::Read, key));
             }
             wire::EXISTS => {
                 let Ok((probe, keys)) = split::<wire::ProbeKind, &[u8]>(body) else { return };
@@ -55,15 +56,15 @@ impl<'k> Keys<'_, 'k> {
                     wire::ProbeKind::Plain => Ahead::Look,
                     wire::ProbeKind::RenewLease => Ahead::Read,
                 };
-                keys.for_each(|key| self.add(ahead, key));
+                keys.map_while(Result::ok).for_each(|key| self.add(ahead, key));
             }
             wire::PUT_START => {
                 let Ok((_, items)) = split::<wire::Options<'_>, wire::Wanted<'_>>(body) else { return };
-                items.for_each(|item| self.add(Ahead::Look, item.key));
+                items.map_while(Result::ok).for_each(|item| self.add(Ahead::Look, item.key));
             }
             wire::REMOVE => {
                 let Ok((_, keys)) = split::<wire::Forcing, &[u8]>(body) else { return };
-                keys.for_each(|key| self.add(Ahead::Remove, key));
+                keys.map_while(Result::ok).for_each(|key| self.add(Ahead::Remove, key));
             }
             _ => {}
         }
